@@ -135,33 +135,7 @@ export function describeFleets({ name, isThere, start, leading, limited }: Fleet
       const outcome = await fleet.outcome(`${name}: custody delivered, outage, a disk thrown away`)
       expect(outcome).toMatchObject(kept)
     })
-
-    test.each([
-      { custody: 'spool', bridge: '' },
-      { custody: 'delivered', bridge: delivered },
-    ])(
-      'with custody $custody an outage of the service of an hour costs nothing',
-      async ({ custody, bridge }) => {
-        const { fleet } = await fleetOf({ bridge, trucks: { pauseMs: 400 } })
-        await fleet.trucks.more(500)
-        fleet.service.setFaults([{ always: 503 }])
-        const endsAtMs = Date.now() + 60 * minuteMs
-        // The devices publish all the time.
-        await eventually(async () => {
-          await fleet.trucks.more(100)
-          return Date.now() > endsAtMs
-        })
-        const isHolding = (await fleet.statuses()).some((status) => status.custody?.holds === true)
-        fleet.service.setFaults([])
-        await fleet.trucks.more(500)
-        const outcome = await fleet.outcome(`${name}: custody ${custody}, outage of an hour`)
-        expect(outcome).toMatchObject(kept)
-        expect(isHolding).toBe(custody === 'delivered')
-      },
-    )
   })
 }
 
-/** A minute passes in two seconds. */
-const minuteMs = 2000
 const delivered = 'custody: delivered, park_after: 2s, park_for: 20s'

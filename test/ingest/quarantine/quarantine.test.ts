@@ -60,21 +60,20 @@ describe('messages of an unknown device', () => {
     expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 121))
   })
 
-  test('are sent when the config accepts unknown devices from now on', async () => {
-    const kept = await openKeptWorld()
-    await publishMany(kept, 'truck-1', 0, 5)
-    await kept.change({ unknown: 'accept' })
-    await kept.release.idle()
-    expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 5))
-  })
-
-  test('stay when the config ignores unknown devices from now on', async () => {
-    const kept = await openKeptWorld()
-    await publishMany(kept, 'truck-1', 0, 5)
-    await kept.change({ unknown: 'ignore' })
-    await kept.release.idle()
-    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(5)
-  })
+  test.each([
+    ['accept', 5, 0],
+    ['ignore', 0, 5],
+  ] as const)(
+    'where the config has unknown: %s from now on, %i are sent and %i stay',
+    async (unknown, n, stay) => {
+      const kept = await openKeptWorld()
+      await publishMany(kept, 'truck-1', 0, 5)
+      await kept.change({ unknown })
+      await kept.release.idle()
+      expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, n))
+      expect(await keptIn(kept.world.spool, shelf)).toHaveLength(stay)
+    },
+  )
 
   test('that cannot be mapped become dead letters with the reason, in the same write', async () => {
     const kept = await openKeptWorld()
