@@ -23,7 +23,7 @@ import { bodyOf } from './batch-body.ts'
 import { newFolder } from './folders.ts'
 import { configOf, messageOf, sender, truckSource } from './mapping-world.ts'
 import { ourTimeOf } from './our-time.ts'
-import { collect, openSpoolWorld, sealAll, type SpoolWorld, type WorldOptions } from './open-spool.ts'
+import { collect, openSpoolWorld, sealAll, type SpoolWorld } from './open-spool.ts'
 
 export type KeptOptions = {
   sources?: readonly unknown[]
@@ -32,7 +32,6 @@ export type KeptOptions = {
   unknown?: 'accept' | 'quarantine' | 'ignore'
   /** The spool of another world, closed by then. */
   path?: string
-  spool?: Partial<WorldOptions>
 }
 
 export type KeptWorld = {
@@ -72,9 +71,8 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
   const folder = await newFolder()
   let settings = options
   let offsetMs: number | null = 0
-  const changes = { quarantineBytesMax: 64 * 1024 ** 2, bytesMax: 256 * 1024 ** 2, ...options.spool?.changes }
+  const changes = { quarantineBytesMax: 64 * 1024 ** 2, bytesMax: 256 * 1024 ** 2 }
   const world = await openSpoolWorld({
-    ...options.spool,
     ...(options.path === undefined ? {} : { path: options.path }),
     changes,
   })
