@@ -47,14 +47,7 @@ export type Gateway = {
 }
 
 /** Of messages that the engine acknowledged to a truck, as the oracle counts them. */
-export type FleetOutcome = { lost: number; twice: number; byTwo: number; unknown: number; wrongOrder: number }
-
-export type OutcomeOptions = {
-  /** Messages that become dead letters. */
-  notMapped?: () => number
-  /** Without it something may be lost: it waits until nothing waits anywhere. */
-  isWhole?: boolean
-}
+type FleetOutcome = { lost: number; twice: number; byTwo: number; unknown: number; wrongOrder: number }
 
 export type EngineFleet = {
   readonly service: Service
@@ -69,8 +62,8 @@ export type EngineFleet = {
   statuses(): Promise<Status[]>
   /** The gateways that have something of the service's. */
   working(): string[]
-  /** Waits until the service has everything that was acknowledged and mapped; says it on stderr. */
-  outcome(name: string, options?: OutcomeOptions): Promise<FleetOutcome>
+  /** Waits until the service has everything that was acknowledged; says it on stderr. */
+  outcome(name: string): Promise<FleetOutcome>
 }
 
 export async function startEngineFleet(engine: Engine, options: FleetOptions = {}): Promise<EngineFleet> {
@@ -118,13 +111,10 @@ export async function startEngineFleet(engine: Engine, options: FleetOptions = {
       return all.filter((status) => status !== null)
     },
     working: () => [...new Set(service.arrivals.map(({ gateway }) => gateway))].toSorted(),
-    async outcome(name, { notMapped = () => 0, isWhole = true } = {}) {
+    async outcome(name) {
       await trucks.hold()
-      const isThere = () =>
-        service.arrivals.length >= trucks.acked - notMapped() &&
-        // A number without an acknowledgement may have arrived, too.
-        outcomeOf(trucks, service).lost <= notMapped()
-      if (isWhole) await eventually(isThere)
+      // A number without an acknowledgement may have arrived, too.
+      await eventually(() => service.arrivals.length >= trucks.acked && outcomeOf(trucks, service).lost === 0)
       await Promise.all(gateways.map((gateway) => isEmpty(gateway)))
       const outcome = outcomeOf(trucks, service)
       process.stderr.write(

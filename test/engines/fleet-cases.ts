@@ -5,7 +5,7 @@
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { startEngineFleet, type EngineFleet, type FleetOptions, type FleetOutcome } from './engine-fleet.ts'
+import { startEngineFleet, type EngineFleet, type FleetOptions } from './engine-fleet.ts'
 import type { Engine } from './message-engine.ts'
 
 export type FleetEngine = {
@@ -87,19 +87,6 @@ export function describeFleets({ name, isThere, start, leading, limited }: Fleet
       expect(await fleet.outcome(`${name}: members stopped by plan`)).toEqual(calm)
     })
 
-    test('keep what cannot be mapped as dead letters, and nothing waits behind it', async () => {
-      const { fleet } = await fleetOf({
-        trucks: {
-          content: (device, number) => (device === 'truck-3' && number % 5 === 0 ? 'poison' : undefined),
-        },
-      })
-      await fleet.trucks.more(3000)
-      const poison = () => Math.floor(fleet.trucks.devices[3]!.acked / 5)
-      const outcome = await fleet.outcome(`${name}: poison`, { notMapped: poison })
-      const letters = (await fleet.statuses()).reduce((sum, { spool }) => sum + spool.deadLetters, 0)
-      expect({ outcome, letters }).toEqual({ outcome: { ...calm, lost: poison() }, letters: poison() })
-    })
-
     test('take what waited while no gateway ran, in the order of each truck', async () => {
       const { fleet } = await fleetOf()
       await fleet.trucks.more(300)
@@ -132,20 +119,6 @@ export function describeFleets({ name, isThere, start, leading, limited }: Fleet
       expect(await fleet.outcome(`${name}: full queue`)).toMatchObject(kept)
     })
 
-    test('with custody spool a disk that is thrown away takes along what it had', async () => {
-      const { fleet } = await fleetOf()
-      const outcome = await losesDisks(fleet, `${name}: custody spool, disks thrown away`, { isWhole: false })
-      expect(outcome.lost).toBeGreaterThan(0)
-    })
-
-    test('with custody delivered a disk that is thrown away takes along nothing', async () => {
-      const { fleet } = await fleetOf({ bridge: delivered })
-      const outcome = await losesDisks(fleet, `${name}: custody delivered, disks thrown away`, {
-        isWhole: true,
-      })
-      expect(outcome).toMatchObject(kept)
-    })
-
     test('with custody delivered an outage of the service costs nothing, also where a disk is thrown away', async () => {
       const { fleet } = await fleetOf({ bridge: delivered })
       await fleet.trucks.more(500)
@@ -162,51 +135,7 @@ export function describeFleets({ name, isThere, start, leading, limited }: Fleet
       const outcome = await fleet.outcome(`${name}: custody delivered, outage, a disk thrown away`)
       expect(outcome).toMatchObject(kept)
     })
-
-    test.each([
-      { custody: 'spool', bridge: '' },
-      { custody: 'delivered', bridge: delivered },
-    ])(
-      'with custody $custody an outage of the service of an hour costs nothing',
-      async ({ custody, bridge }) => {
-        const { fleet } = await fleetOf({ bridge, trucks: { pauseMs: 400 } })
-        await fleet.trucks.more(500)
-        fleet.service.setFaults([{ always: 503 }])
-        const endsAtMs = Date.now() + 60 * minuteMs
-        // The devices publish all the time.
-        await eventually(async () => {
-          await fleet.trucks.more(100)
-          return Date.now() > endsAtMs
-        })
-        const isHolding = (await fleet.statuses()).some((status) => status.custody?.holds === true)
-        fleet.service.setFaults([])
-        await fleet.trucks.more(500)
-        const outcome = await fleet.outcome(`${name}: custody ${custody}, outage of an hour`)
-        expect(outcome).toMatchObject(kept)
-        expect(isHolding).toBe(custody === 'delivered')
-      },
-    )
   })
 }
 
-/** A minute passes in two seconds. */
-const minuteMs = 2000
 const delivered = 'custody: delivered, park_after: 2s, park_for: 20s'
-
-/** The service is slow, so that each gateway has something; one after the other loses its disk. */
-async function losesDisks(
-  fleet: EngineFleet,
-  name: string,
-  { isWhole }: { isWhole: boolean },
-): Promise<FleetOutcome> {
-  fleet.service.setFaults([{ latency: 400 }])
-  for (const index of [0, 1, 2]) {
-    await fleet.trucks.more(300)
-    await fleet.kill(index)
-    await fleet.throwDiskAway(index)
-    await fleet.trucks.more(300)
-    await fleet.start(index)
-  }
-  fleet.service.setFaults([])
-  return fleet.outcome(name, { isWhole })
-}

@@ -25,19 +25,17 @@ export const hasNatsCluster = isInstalled(newerProgram, 'Run test/engines/instal
 
 export type NatsOptions = {
   nodes?: 1 | 3
-  /** Of one node: that of `install-engines.sh` in place of that of the machine. */
-  isNewer?: boolean
   /** Further lines of the config, such as mappings. */
   lines?: readonly string[]
-  /** `sync_interval`, which 2.9 does not know. Default: every write. */
-  syncInterval?: string | null
+  /** `sync_interval` of three nodes; 2.9 does not know it. Default: every write. */
+  syncInterval?: string
   atEnd?: AtEnd
 }
 
 /** The data of a node is below `FOLDER/NAME`. */
 export async function startNats(options: NatsOptions = {}): Promise<Engine> {
-  const { nodes: count = 1, isNewer = count > 1, lines = [], syncInterval = 'always' } = options
-  const { atEnd = atEndOfTest } = options
+  const { nodes: count = 1, lines = [], syncInterval = 'always', atEnd = atEndOfTest } = options
+  const isNewer = count > 1
   const folder = await engineFolder(atEnd)
   const names = ['a', 'b', 'c'].slice(0, count)
   const nodes: EngineNode[] = []
@@ -46,7 +44,7 @@ export async function startNats(options: NatsOptions = {}): Promise<Engine> {
     nodes.push({ name, mqttPort: await freePort(), port: await freePort(), monitorPort: await freePort() })
     routePorts.push(await freePort())
   }
-  const sync = isNewer && syncInterval !== null ? `, sync_interval: ${syncInterval}` : ''
+  const sync = isNewer ? `, sync_interval: ${syncInterval}` : ''
   const routes = routePorts.map((port) => `"nats://127.0.0.1:${port}"`).join(', ')
   for (const [index, { name, port, mqttPort, monitorPort }] of nodes.entries()) {
     const config = [

@@ -82,24 +82,4 @@ describe.skipIf(!hasNats)('gateways behind NATS', () => {
       wrongOrder: 0,
     })
   })
-
-  test('one is frozen again and again while messages come, custody spool', async () => {
-    const fleet = await startFleet({ gateways: 2 })
-    for (const gateway of [0, 1, 0]) {
-      await eventually(() => isShared(fleet))
-      await fleet.trucks.more(200)
-      const { pid } = fleet.gateways[gateway]!.daemon
-      process.kill(pid, 'SIGSTOP')
-      await eventually(async () => (await activeAt(fleet, 1 - gateway)) === partitions)
-      await fleet.trucks.more(200)
-      process.kill(pid, 'SIGCONT')
-    }
-    await eventually(() => isShared(fleet))
-    await fleet.trucks.more(200)
-    expect(await fleet.outcome('NATS: gateways frozen')).toMatchObject({
-      lost: 0,
-      wrongOrder: 0,
-      twice: 0,
-    })
-  })
 })

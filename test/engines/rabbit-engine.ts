@@ -35,18 +35,12 @@ export type RabbitOptions = {
   isNewer?: boolean
   /** Further lines of rabbitmq.conf. */
   lines?: readonly string[]
-  /** Settings that rabbitmq.conf does not know, such as `channel_tick_interval 1000`. */
-  settings?: readonly string[]
-  /** Further plugins. */
-  plugins?: readonly string[]
   atEnd?: AtEnd
 }
 
-export const rabbitUser = { username: 'guest', password: 'guest' }
-
 /** The data of a node is below `FOLDER/NAME`. */
 export async function startRabbit(options: RabbitOptions = {}): Promise<Engine> {
-  const { nodes: count = 1, isNewer = count > 1, lines = [], settings = [], atEnd = atEndOfTest } = options
+  const { nodes: count = 1, isNewer = count > 1, lines = [], atEnd = atEndOfTest } = options
   const plugins = ['rabbitmq_mqtt', 'rabbitmq_consistent_hash_exchange', 'rabbitmq_management']
   const folder = await engineFolder(atEnd)
   const nodes: EngineNode[] = []
@@ -64,7 +58,7 @@ export async function startRabbit(options: RabbitOptions = {}): Promise<Engine> 
   // As the server sees the folder.
   const at = isNewer ? '/mnt' : folder
   await writeFile(join(folder, '.erlang.cookie'), 'GATEWAYTESTCOOKIE', { mode: 0o400 })
-  await writeFile(join(folder, 'plugins'), `[${[...plugins, ...(options.plugins ?? [])].join(',')}].\n`)
+  await writeFile(join(folder, 'plugins'), `[${plugins.join(',')}].\n`)
   for (const node of nodes) {
     await mkdir(join(folder, node.name))
     await writeFile(join(folder, node.name, 'rabbitmq.conf'), configOf(node, { nodes, isNewer, lines }))
@@ -88,10 +82,8 @@ export async function startRabbit(options: RabbitOptions = {}): Promise<Engine> 
       RABBITMQ_MNESIA_BASE: `${at}/${name}/data`,
       RABBITMQ_LOG_BASE: `${at}/${name}/log`,
       RABBITMQ_GENERATED_CONFIG_DIR: `${at}/${name}/generated`,
-      RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: [
+      RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
         '-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none',
-        ...settings.map((setting) => `-rabbit ${setting}`),
-      ].join(' '),
       ERL_CRASH_DUMP_BYTES: '0',
     }
   }
@@ -183,7 +175,8 @@ async function isReady(node: EngineNode, nodes: readonly EngineNode[]): Promise<
   }
   // Its listener opens before it takes clients.
   const client = connect(`mqtt://127.0.0.1:${node.mqttPort}`, {
-    ...rabbitUser,
+    username: 'guest',
+    password: 'guest',
     protocolVersion: 4,
     reconnectPeriod: 0,
     connectTimeout: 5000,

@@ -10,45 +10,28 @@ import { eventually } from './eventually.ts'
 import { newFolder } from './folders.ts'
 import type { SpawnedDaemon } from './spawned-daemon.ts'
 
-export type BridgeDaemonOptions = {
+type BridgeDaemonOptions = {
   clientId: string
   brokerPort: number
   serviceUrl: string
   /** Further options of the bridge `depot`. */
   bridge?: string
-  /** YAML of all bridges in place of it. */
-  bridges?: string
-  /** Of the source. */
-  topic?: string
-  /** Further options of the source. */
-  source?: string
   spoolBytes?: string
-  listeners?: string
-  /** Of the config; default: a new one. */
-  folder?: string
 }
 
 /** Resolves with the path of the config; the spool is `spool` beside it. */
 export async function writeBridgeConfig(options: BridgeDaemonOptions): Promise<string> {
-  const {
-    clientId,
-    brokerPort,
-    serviceUrl,
-    bridge = '',
-    source = '',
-    topic = 't/{device}',
-    spoolBytes = '1GiB',
-  } = options
-  const folder = options.folder ?? (await newFolder())
+  const { clientId, brokerPort, serviceUrl, bridge = '', spoolBytes = '1GiB' } = options
+  const folder = await newFolder()
   const depot = `{ name: depot, url: "mqtt://127.0.0.1:${brokerPort}", topics: ["t/+"], client_id: ${clientId}, keepalive: 2s, reconnect_max: 1s, ${bridge} }`
   const path = join(folder, 'gateway.yaml')
   await writeFile(
     path,
     `
 ingest:
-  broker: { listeners: [${options.listeners ?? ''}], access: { anonymous: true } }
-  bridges: [${options.bridges ?? depot}]
-sources: [{ name: a, topic: "${topic}", ${source} map: { time: { path: t, format: ms }, latitude: { path: x }, longitude: { path: y } } }]
+  broker: { listeners: [] }
+  bridges: [${depot}]
+sources: [{ name: a, topic: "t/{device}", map: { time: { path: t, format: ms }, latitude: { path: x }, longitude: { path: y } } }]
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
 spool: { path: ./spool, max_bytes: ${spoolBytes}, min_free_bytes: 1MiB }
 delivery: { base_url: "${serviceUrl}", batch: { max_payloads: 100, linger: 5ms } }

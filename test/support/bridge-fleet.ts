@@ -9,30 +9,20 @@ import { startSandbox } from './pipeline-world.ts'
 import { startSpawnedDaemon } from './spawned-daemon.ts'
 
 /** Daemons with the bridge `depot`, each with its own spool, behind a network that can be cut. */
-export async function startFleet(
-  clientIds: readonly string[],
-  bridge: string,
-  { perTick = 10, spoolBytes = '1GiB' }: { perTick?: number; spoolBytes?: string } = {},
-) {
+export async function startFleet(clientIds: readonly string[], bridge: string) {
   const { sandbox, url: serviceUrl } = await startSandbox({})
   const mosquitto = await startMosquitto()
   const proxy = await startCutProxy(mosquitto.port)
   const configs = await Promise.all(
-    clientIds.map((clientId) =>
-      writeBridgeConfig({ clientId, brokerPort: proxy.port, serviceUrl, bridge, spoolBytes }),
-    ),
+    clientIds.map((clientId) => writeBridgeConfig({ clientId, brokerPort: proxy.port, serviceUrl, bridge })),
   )
   const daemons = await Promise.all(configs.map((config) => startSpawnedDaemon(config)))
   const allConnected = async () => {
     for (const daemon of daemons) await eventually(() => isConnected(daemon))
   }
   await allConnected()
-  const start = async (index: number) => {
-    daemons[index] = await startSpawnedDaemon(configs[index]!)
-  }
-  const publisher = await startPublisher(mosquitto.port, perTick)
+  const publisher = await startPublisher(mosquitto.port, 10)
   return {
-    sandbox,
     mosquitto,
     proxy,
     daemons,
@@ -42,10 +32,8 @@ export async function startFleet(
       const from = publisher.acked
       await eventually(() => publisher.acked >= from + count)
     },
-    /** Does not wait for its bridge. */
-    start,
     async restart(index: number) {
-      await start(index)
+      daemons[index] = await startSpawnedDaemon(configs[index]!)
       await eventually(() => isConnected(daemons[index]!))
     },
     /** The link carries nothing and says nothing; the daemons find out. */

@@ -33,17 +33,13 @@ export type CustodyParts = DeliveryWorld & {
 }
 
 export type CustodyPartsOptions = NonNullable<Parameters<typeof createDeliveryWorld>[0]> & {
-  engine?: ScriptedEngine
-  parkAfterMs?: number
   parkForMs?: number
-  /** Of the delivery as custody sees it. */
-  wrap?: (delivery: CustodyDelivery) => Partial<CustodyDelivery>
   deps?: Partial<CustodyDeps>
 }
 
 export async function createCustodyParts(options: CustodyPartsOptions = {}): Promise<CustodyParts> {
-  const { parkAfterMs = 60_000, parkForMs = 600_000, wrap = () => ({}), deps = {} } = options
-  const engine = options.engine ?? createScriptedEngine({ partitions: 1 })
+  const { parkForMs = 600_000, deps = {} } = options
+  const engine = createScriptedEngine({ partitions: 1 })
   const world = await createDeliveryWorld(options)
   const { spool, clock, delivery } = world
   const custodyEvents: GatewayEvent[] = []
@@ -58,14 +54,14 @@ export async function createCustodyParts(options: CustodyPartsOptions = {}): Pro
     { clock, emit: (event) => void custodyEvents.push(event) },
     {
       spool,
-      delivery: { ...real, ...wrap(real) },
+      delivery: real,
       records: () => records,
       copied: { read: async () => copied, write: async (id) => void (copied = id) },
       releaseAgain: () => undefined,
       lineOf: exportLine,
       ...deps,
     },
-    { parkAfterMs, parkForMs, member: 'gw-1' },
+    { parkAfterMs: 60_000, parkForMs, member: 'gw-1' },
   )
   const source = engine.join()
   const feed = createMessageFeed(

@@ -32,7 +32,6 @@ export type CustodyGatewayOptions = {
   /** Of the clock, or the clock. */
   factor?: number
   clock?: FastClock
-  deps?: PipelineOptions['deps']
 }
 
 export async function startCustodyGateway(
@@ -49,7 +48,6 @@ export async function startCustodyGateway(
     ...(options.sandbox && { sandbox: options.sandbox }),
     ...(options.baseUrl && { baseUrl: options.baseUrl }),
     deps: {
-      ...options.deps,
       moreSources: {
         entries: [{ source, silentAfterMs: 1e9, unheardAfterMs: 1e9 }],
         custody: { parkAfterMs, parkForMs, member: 'gw-1' },

@@ -7,31 +7,31 @@ import { crc32 } from 'node:zlib'
 import { onTestFinished } from 'vitest'
 import { createIntake, type Intake } from '../../src/ingest/intake/intake.ts'
 import { createQuarantineRelease, type QuarantineRelease } from '../../src/ingest/quarantine/quarantine.ts'
-import type { KeptSpool } from '../../src/ingest/types.ts'
+import {
+  remapDeadLetters,
+  type RemapReport,
+  type RemapRequest,
+} from '../../src/ingest/remap/dead-letter-remap.ts'
 import { createDeferredMessages, type DeferredMessages } from '../../src/ingest/remap/deferred-messages.ts'
 import { openMapping, type Mapper, type Mapping } from '../../src/mapping/mapping.ts'
 import type { OurTime } from '../../src/domain/arrival.ts'
 import type { Message } from '../../src/domain/message.ts'
+import type { ShelfName } from '../../src/domain/kept-store.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
-import type { Spool } from '../../src/spool/spool.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { bodyOf } from './batch-body.ts'
 import { newFolder } from './folders.ts'
 import { configOf, messageOf, sender, truckSource } from './mapping-world.ts'
 import { ourTimeOf } from './our-time.ts'
-import { openSpoolWorld, sealAll, type SpoolWorld, type WorldOptions } from './open-spool.ts'
+import { collect, openSpoolWorld, sealAll, type SpoolWorld } from './open-spool.ts'
 
 export type KeptOptions = {
   sources?: readonly unknown[]
   /** Rows of the device table. */
   listed?: readonly string[]
   unknown?: 'accept' | 'quarantine' | 'ignore'
-  onFuture?: 'quarantine' | 'accept'
   /** The spool of another world, closed by then. */
   path?: string
-  spool?: Partial<WorldOptions>
-  /** The spool for the release. */
-  releaseSpool?: (spool: Spool) => KeptSpool
 }
 
 export type KeptWorld = {
@@ -52,7 +52,13 @@ export type KeptWorld = {
     more?: Pick<Partial<Message>, 'dup' | 'userProperties' | 'properties'>,
   ): Promise<unknown>
   /** Puts another mapping in force, as the daemon does. */
-  change(options: Pick<KeptOptions, 'sources' | 'listed' | 'unknown' | 'onFuture'>): Promise<void>
+  change(options: Pick<KeptOptions, 'sources' | 'listed' | 'unknown'>): Promise<void>
+  /** As a person who maps dead letters again. */
+  remap(request?: Partial<RemapRequest>): Promise<RemapReport>
+  /** Reasons of the dead letters, the oldest first. */
+  deadReasons(): Promise<string[]>
+  /** Reasons for which messages of a device are kept. */
+  keptReasons(shelf: ShelfName, device: string): Promise<string[]>
   /** Seals what is pending: device and time of each payload, in order. */
   sent(): Promise<Sent[]>
   /** Stops without finishing anything, as a killed process does; only the spool is closed. */
@@ -65,9 +71,8 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
   const folder = await newFolder()
   let settings = options
   let offsetMs: number | null = 0
-  const changes = { quarantineBytesMax: 64 * 1024 ** 2, bytesMax: 256 * 1024 ** 2, ...options.spool?.changes }
+  const changes = { quarantineBytesMax: 64 * 1024 ** 2, bytesMax: 256 * 1024 ** 2 }
   const world = await openSpoolWorld({
-    ...options.spool,
     ...(options.path === undefined ? {} : { path: options.path }),
     changes,
   })
@@ -77,8 +82,7 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
   let mapper = mapping.open()
   const ourTime = ourTimeOf(() => offsetMs)
   const deps = { spool, clock: systemClock, ourTime, emit }
-  const { releaseSpool = (same: Spool) => same } = options
-  const release = createQuarantineRelease({ ...deps, spool: releaseSpool(spool) }, mapping)
+  const release = createQuarantineRelease(deps, mapping)
   const deferred = createDeferredMessages({ ...deps, mapping: () => mapping, releaseOrder: release })
   const intake = createIntake(
     { ...deps, mapper, releaseOrder: release },
@@ -125,6 +129,17 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
       mapper = comingMapper
       release.endSwap(true)
     },
+    remap(request = {}) {
+      const everything = { reason: null, source: null, dryRun: false, ...request }
+      return remapDeadLetters({ ...deps, mapping }, everything, new AbortController().signal)
+    },
+    async deadReasons() {
+      return (await collect(spool.deadLetters({ limit: 5000 }))).map(({ deadLetter }) => deadLetter.reason)
+    },
+    async keptReasons(shelf, device) {
+      const kept = await collect(spool.keptMessages(shelf, device, { limit: 1000 }))
+      return kept.map(({ message }) => message.reason)
+    },
     async sent() {
       const all: Sent[] = []
       await sealAll(spool)
@@ -143,17 +158,12 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
   }
 
   async function open(): Promise<Mapping> {
-    const {
-      sources = [truckSource()],
-      listed = [],
-      unknown = 'quarantine',
-      onFuture = 'quarantine',
-    } = settings
+    const { sources = [truckSource()], listed = [], unknown = 'quarantine' } = settings
     const file = join(folder, 'devices.csv')
     await writeFile(file, ['device', ...listed].join('\n'))
     const config = configOf(sources, {
       devices: { file, unknown },
-      clocks: { on_future: onFuture, past_max: '3650d' },
+      clocks: { on_future: 'quarantine', past_max: '3650d' },
     })
     return openMapping(config, { clockOffsetMs: () => offsetMs })
   }

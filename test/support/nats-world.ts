@@ -33,30 +33,22 @@ export type NatsMember = AsyncDisposable & {
 
 type More = { commits?: 'by hand' | 'auto'; times?: Partial<JetStreamOptions> }
 
-export function natsOptions(
-  engine: Pick<Engine, 'urls'>,
-  more: Record<string, unknown> = {},
-): JetStreamOptions {
-  return jetstreamOptions(
-    jetstreamBridgeSchema.parse({
-      name: 'nats',
-      url: engine.urls,
-      topics: ['t/{device}', 'v/{device}/#'],
-      durables: { prefix: 'gw', partitions: 4 },
-      provision: true,
-      member: 'gw-a',
-      ...more,
-    }),
-  )
-}
-
 export async function openMember(
   engine: Pick<Engine, 'urls'>,
   options: Record<string, unknown> = {},
   { commits = 'auto', times }: More = {},
 ): Promise<NatsMember> {
   const spool = createMemoryIntakeSpool({ commits })
-  const world = await openIngest(spool, { bridges: [{ ...natsOptions(engine, options), ...times }] })
+  const bridge = jetstreamBridgeSchema.parse({
+    name: 'nats',
+    url: engine.urls,
+    topics: ['t/{device}', 'v/{device}/#'],
+    durables: { prefix: 'gw', partitions: 4 },
+    provision: true,
+    member: 'gw-a',
+    ...options,
+  })
+  const world = await openIngest(spool, { bridges: [{ ...jetstreamOptions(bridge), ...times }] })
   const status = () => world.ingest.messageSources().at(-1)!
   return {
     spool,

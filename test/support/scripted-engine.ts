@@ -30,7 +30,7 @@ type Taken = { partition: Partition; nextTag: number; unacked: { tag: number; me
 export type ScriptedEngine = {
   publish(topic: string, text: string): void
   /** A gateway joins, and gets all partitions. */
-  join(name?: string): MessageSource
+  join(): MessageSource
   /** Its connection is cut: what it did not acknowledge is delivered again, to the next member. */
   leave(source: MessageSource): void
   /** It is stopped: no acknowledgement arrives, and what it has none for is delivered again after `up`. */
@@ -42,11 +42,10 @@ export type ScriptedEngine = {
   refuse(...queues: CustodyQueue[]): void
   readonly parked: readonly Stored[]
   readonly dead: readonly string[]
-  /** Messages that are neither acknowledged nor with a member; those with a member. */
+  /** Messages that are neither acknowledged nor with a member. */
   ready(): number
-  unacked(): number
   /** Since the start. */
-  readonly counts: { acked: number; redelivered: number; storeCalls: number }
+  readonly counts: { acked: number; redelivered: number }
   /** Puts a parked entry into the queue. */
   park(text: string): void
   /** Called when entries are stored, before they are confirmed; a test may throw. */
@@ -72,7 +71,7 @@ export function createScriptedEngine({ partitions = 2, windowMax = 100 } = {}): 
   const queues = new Map<string, Stored[]>([...names, parkedName].map((name) => [name, []]))
   const dead: string[] = []
   const refused = new Set<CustodyQueue>()
-  const counts = { acked: 0, redelivered: 0, storeCalls: 0 }
+  const counts = { acked: 0, redelivered: 0 }
   let member: Member | null = null
   let isPumping = false
   let isDown = false
@@ -116,11 +115,6 @@ export function createScriptedEngine({ partitions = 2, windowMax = 100 } = {}): 
     },
     dead,
     ready: () => names.reduce((sum, name) => sum + queues.get(name)!.length, 0),
-    unacked: () =>
-      [...(member?.taken ?? [])].reduce(
-        (sum, [name, { unacked }]) => sum + (name === parkedName ? 0 : unacked.length),
-        0,
-      ),
     counts,
     park(text) {
       queues.get(parkedName)!.push({ id: randomUUID(), topic: '', bytes: Buffer.from(text), deliveries: 0 })
@@ -130,10 +124,10 @@ export function createScriptedEngine({ partitions = 2, windowMax = 100 } = {}): 
   }
   return engine
 
-  function join(name = 'engine'): MessageSource {
+  function join(): MessageSource {
     if (member !== null) cut(member)
     const source: MessageSource = {
-      name,
+      name: 'engine',
       kind: 'amqp',
       traits: { ackKind: 'up_to', partitioned: true, windowMax, holdMs: null, redelivers: 'on_close' },
       start(feed) {
@@ -180,7 +174,6 @@ export function createScriptedEngine({ partitions = 2, windowMax = 100 } = {}): 
     return source
 
     async function store(queue: CustodyQueue, entries: readonly StoredEntry[]): Promise<void> {
-      counts.storeCalls += 1
       await new Promise(setImmediate)
       if (isDown || !own.isOpen || refused.has(queue)) throw new Error(`the engine refuses ${queue}`)
       for (const { body } of entries) {

@@ -1,7 +1,8 @@
 // Bridges to a real RabbitMQ 3.10 of this machine, and 4.0 where test/engines/install-engines.sh has put it.
 
+import { Socket } from 'node:net'
 import { connectAsync } from 'mqtt'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import type { Engine } from '../../engines/message-engine.ts'
 import { hasRabbit, hasRabbitCluster, startRabbit, storedTimes } from '../../engines/rabbit-engine.ts'
@@ -12,6 +13,7 @@ const versions = [
   { version: '3.10', isNewer: false, isThere: hasRabbit },
   { version: '4.0', isNewer: true, isThere: hasRabbitCluster },
 ]
+const containing = (text: string) => expect.stringContaining(text) as string
 const longMs = 90_000
 
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, index) => String(from + index))
@@ -104,6 +106,15 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
         bridge.spool.commit()
         return bridge.texts().includes('afterwards')
       })
+    })
+
+    test('sends small frames at once: amqplib would leave the algorithm of Nagle on', async () => {
+      const settings = vi.spyOn(Socket.prototype, 'setNoDelay')
+      onTestFinished(() => settings.mockRestore())
+      await using bridge = await openRabbitBridge(fleet('nagle'))
+      await bridge.connected()
+      expect(settings.mock.calls.length).toBeGreaterThan(2)
+      expect(settings.mock.calls.filter(([isOn]) => isOn !== true)).toEqual([])
     })
 
     test('keeps names of devices with dots, empty levels and UTF-8, and user properties of MQTT 5', async () => {
@@ -238,8 +249,8 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
       await publishEach(engine, ['large/a'], ['x'.repeat(2000), 'y'.repeat(200_000), 'small'])
       await eventually(() => bridge.spool.payloads.length === 1)
       expect(bridge.spool.deadLetters).toMatchObject([
-        { detail: expect.stringContaining('It is kept whole.') as string },
-        { detail: expect.stringContaining('Its bytes are lost. It begins with "yyy') as string },
+        { detail: containing('It is kept whole.') },
+        { detail: containing('Its bytes are lost. It begins with "yyy') },
       ])
     })
 
@@ -288,7 +299,7 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
       await eventually(() => bridge.eventOf('message_source_at_risk') !== undefined)
       expect(bridge.eventOf('message_source_at_risk')).toMatchObject({
         risk: 'queue_differs',
-        detail: expect.stringContaining("for queue 'differs.1'") as string,
+        detail: containing("for queue 'differs.1'"),
       })
       await publishEach(
         engine,
@@ -305,12 +316,12 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
       await eventually(() => bridge.eventOf('message_source_lost') !== undefined)
       expect(bridge.eventOf('message_source_lost')).toMatchObject({
         reason: 'queue_missing',
-        detail: expect.stringContaining('"absent.0"') as string,
+        detail: containing('"absent.0"'),
       })
       await eventually(() => bridge.eventOf('message_source_at_risk') !== undefined)
       expect(bridge.eventOf('message_source_at_risk')).toMatchObject({
         risk: 'queue_missing',
-        act: expect.stringContaining('rabbitmqadmin declare queue name=absent.0') as string,
+        act: containing('rabbitmqadmin declare queue name=absent.0'),
       })
       await using declaring = await openRabbitBridge(fleet('absent', { member: 'gw-2' }, { partitions: 1 }))
       await declaring.connected()
@@ -412,7 +423,7 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
       await eventually(() => none.eventOf('message_source_lost') !== undefined)
       expect(none.eventOf('message_source_lost')).toMatchObject({
         reason: 'vhost_refused',
-        act: expect.stringContaining("rabbitmqctl set_permissions -p '/' 'reader' '^") as string,
+        act: containing("rabbitmqctl set_permissions -p '/' 'reader' '^"),
       })
       await manage(engine, 'PUT', 'permissions/%2F/reader', { configure: '^$', write: '^$', read: '^rights' })
       await using bridge = await openRabbitBridge(fleet('rights', { username: 'reader', password: 'pw' }))

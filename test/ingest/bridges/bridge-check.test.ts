@@ -14,6 +14,7 @@ import { hasMosquitto, startMosquitto } from '../../support/mosquitto.ts'
 import { openScriptedBroker, type BrokerScript } from '../../support/scripted-broker.ts'
 import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
 
+const like = (pattern: RegExp) => expect.stringMatching(pattern) as string
 const never = new AbortController().signal
 
 function check(url: string, options: Record<string, unknown> = {}) {
@@ -78,12 +79,7 @@ describe('a bridge is tried', () => {
     [135, 5, 'The user may not connect.', /access rules/],
     [1, '3.1.1', 'The broker does not know this version of MQTT.', /newer broker/],
     [132, 5, 'The broker does not know MQTT 5.', /protocol: 3\.1\.1/],
-    [
-      2,
-      '3.1.1',
-      expect.stringMatching(/^The broker refuses the client id "gw-check-/),
-      /client id of its own/,
-    ],
+    [2, '3.1.1', like(/^The broker refuses the client id "gw-check-/), /client id of its own/],
     [137, 5, 'The broker is busy.', /tries again/],
     [200, 5, 'The broker refuses the connection with code 200.', /operator/],
   ])('the refusal %i of MQTT %s has a cure', async (code, protocol, why, act) => {
@@ -93,7 +89,7 @@ describe('a bridge is tried', () => {
       state: 'failed',
       what: `depot: ${url} cannot be used.`,
       why,
-      act: expect.stringMatching(act) as string,
+      act: like(act),
     })
   })
 
@@ -110,7 +106,7 @@ describe('a bridge is tried', () => {
     const low = await checkAt({ granted: () => [0, 1] })
     expect(low.finding).toMatchObject({
       state: 'warning',
-      what: expect.stringMatching(/only QoS 0 for t\/\+\.$/) as string,
+      what: like(/only QoS 0 for t\/\+\.$/),
     })
     expect((await checkAt({ granted: () => [0, 0] }, { qos: 0 })).finding.state).toBe('ok')
   })
@@ -125,7 +121,7 @@ describe('a bridge is tried', () => {
     const { finding } = await checkAt({ mute: true }, { connect_timeout: '100ms' })
     expect(finding).toMatchObject({
       state: 'failed',
-      why: expect.stringMatching(/no answer in connect_timeout/) as string,
+      why: like(/no answer in connect_timeout/),
     })
   })
 
@@ -142,7 +138,7 @@ describe('a bridge is tried', () => {
     const http = await portOf(createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')))
     expect(await check(`mqtt://127.0.0.1:${http}`)).toMatchObject({
       why: `The answer of 127.0.0.1:${http} is not MQTT: it is an HTTP server.`,
-      act: expect.stringMatching(/MQTT port/) as string,
+      act: like(/MQTT port/),
     })
     expect((await check(`mqtts://127.0.0.1:${http}`)).why).toMatch(/^There is no TLS on 127\.0\.0\.1:/)
     expect((await check(`ws://127.0.0.1:${http}/mqtt`)).why).toMatch(/HTTP status 400 on the path "\/mqtt"/)
@@ -163,12 +159,12 @@ describe('a bridge is tried', () => {
     const port = await portOf(createTlsServer({ cert, key }, (socket) => socket.on('error', () => undefined)))
     const url = `mqtts://127.0.0.1:${port}`
     expect(await check(url)).toMatchObject({
-      why: expect.stringMatching(/no intermediate one, and it is not signed by a public authority/),
-      act: expect.stringMatching(/`tls.ca`/),
+      why: like(/no intermediate one, and it is not signed by a public authority/),
+      act: like(/`tls.ca`/),
     })
     expect(await check(url, { tls: { ca: authority.ca } })).toMatchObject({
       why: 'The certificate of the broker is for "broker.example", not for 127.0.0.1 (ERR_TLS_CERT_ALTNAME_INVALID).',
-      act: expect.stringMatching(/tls.server_name/),
+      act: like(/tls.server_name/),
     })
     const named = { tls: { ca: authority.ca, server_name: 'broker.example' }, connect_timeout: '200ms' }
     expect((await check(url, named)).why).toMatch(/sends no CONNACK in connect_timeout/)
@@ -206,7 +202,7 @@ describe.skipIf(!hasMosquitto)('a bridge to Mosquitto is tried', () => {
       const wrong = await check(url, { ...options, protocol, password: 'wrong' })
       expect(wrong).toMatchObject({
         state: 'failed',
-        act: expect.stringMatching(/`username` and `password`/) as string,
+        act: like(/`username` and `password`/),
       })
     }
   })

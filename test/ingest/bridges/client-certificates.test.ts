@@ -57,59 +57,47 @@ async function startBroker() {
 
 type Broker = Awaited<ReturnType<typeof startBroker>>
 
-type Row = [about: string, tls: object | undefined, url: (broker: Broker) => string, why: RegExp, act: RegExp]
+type Row = { about: string; tls?: object; url: (broker: Broker) => string; why: RegExp; act: RegExp }
 
 const tlsUrl = ({ tls }: Broker) => `mqtts://localhost:${tls}`
 const wssUrl = ({ wss }: Broker) => `wss://localhost:${wss}/mqtt`
 const requiresOne = /^The broker requires a certificate of the gateway/
 const refusesIt = /^The broker refuses the certificate of the gateway/
+const notSigned = /not signed by the authority in `tls\.ca`/
 const setOne = /`tls.cert` and `tls.key`/
 
+const certificates: Omit<Row, 'url'>[] = [
+  { about: 'no certificate', tls: none, why: requiresOne, act: setOne },
+  { about: 'one of another authority', tls: ofAnother, why: refusesIt, act: setOne },
+  { about: 'an expired one', tls: expired, why: /gateway has expired/, act: /Renew the certificate/ },
+  { about: 'one that begins tomorrow', tls: ofTomorrow, why: refusesIt, act: /valid now/ },
+  { about: 'a revoked one', tls: revoked, why: /is revoked/, act: /new certificate/ },
+  { about: 'another authority of the broker', tls: brokerOfAnother, why: notSigned, act: /`tls.ca`/ },
+]
+
+const notMqtt = { why: /is not MQTT/, act: /WebSocket/ }
 const rows: Row[] = [
-  ['no certificate', none, tlsUrl, requiresOne, setOne],
-  ['no certificate, by wss', none, wssUrl, requiresOne, setOne],
-  ['one of another authority', ofAnother, tlsUrl, refusesIt, setOne],
-  ['one of another authority, by wss', ofAnother, wssUrl, refusesIt, setOne],
-  ['an expired one', expired, tlsUrl, /certificate of the gateway has expired/, /Renew the certificate/],
-  [
-    'an expired one, by wss',
-    expired,
-    wssUrl,
-    /certificate of the gateway has expired/,
-    /Renew the certificate/,
-  ],
-  ['one that begins tomorrow', ofTomorrow, tlsUrl, refusesIt, /valid now/],
-  ['a revoked one', revoked, tlsUrl, /is revoked/, /new certificate/],
-  [
-    'another authority of the broker',
-    brokerOfAnother,
-    tlsUrl,
-    /not signed by the authority in `tls\.ca`/,
-    /`tls.ca`/,
-  ],
-  [
-    'another authority of the broker, by wss',
-    brokerOfAnother,
-    wssUrl,
-    /not signed by the authority in `tls\.ca`/,
-    /`tls.ca`/,
-  ],
-  [
-    'mqtt:// to a port for WebSocket',
-    undefined,
-    ({ ws }) => `mqtt://localhost:${ws}`,
-    /is not MQTT/,
-    /WebSocket/,
-  ],
-  ['mqtts:// to a port for wss://', own, ({ wss }) => `mqtts://localhost:${wss}`, /is not MQTT/, /WebSocket/],
-  ['wss:// to a port for ws://', own, ({ ws }) => `wss://localhost:${ws}/mqtt`, /There is no TLS/, /for TLS/],
-  [
-    'wss:// to a port for mqtts://',
-    own,
-    ({ tls }) => `wss://localhost:${tls}`,
-    /closes the connection/,
-    /`url`/,
-  ],
+  ...certificates.map((row) => ({ ...row, url: tlsUrl })),
+  // For WebSocket Mosquitto does not look at `crlfile`.
+  ...certificates
+    .filter(({ tls }) => tls !== revoked)
+    .map((row) => ({ ...row, about: `${row.about}, by wss`, url: wssUrl })),
+  { about: 'mqtt:// to a port for WebSocket', url: ({ ws }) => `mqtt://localhost:${ws}`, ...notMqtt },
+  { about: 'mqtts:// to wss://', tls: own, url: ({ wss }) => `mqtts://localhost:${wss}`, ...notMqtt },
+  {
+    about: 'wss:// to a port for ws://',
+    tls: own,
+    url: ({ ws }) => `wss://localhost:${ws}/mqtt`,
+    why: /There is no TLS/,
+    act: /for TLS/,
+  },
+  {
+    about: 'wss:// to a port for mqtts://',
+    tls: own,
+    url: ({ tls }) => `wss://localhost:${tls}`,
+    why: /closes the connection/,
+    act: /`url`/,
+  },
 ]
 
 test.each([
@@ -133,7 +121,7 @@ describe.skipIf(!hasMosquitto)('a bridge to a Mosquitto that requires client cer
   test('has a fault and no connection where the certificate is wrong, and the check says what to do', async () => {
     const broker = await startBroker()
     const findings = await Promise.all(
-      rows.map(async ([about, tls, url, why, act]) => {
+      rows.map(async ({ about, tls, url, why, act }) => {
         const [config] = parseMqttBridges([
           { name: 'depot', topics: ['t/#'], client_id: about, url: url(broker), tls, connect_timeout: '5s' },
         ])
@@ -147,10 +135,10 @@ describe.skipIf(!hasMosquitto)('a bridge to a Mosquitto that requires client cer
       }),
     )
     expect(findings).toEqual(
-      rows.map(([about]) => ({ about, state: 'failed', why: 'as expected', act: 'as expected' })),
+      rows.map(({ about }) => ({ about, state: 'failed', why: 'as expected', act: 'as expected' })),
     )
     const bridges = parseMqttBridges(
-      rows.map(([, tls, url], index) => ({
+      rows.map(({ tls, url }, index) => ({
         name: `b${index}`,
         topics: ['t/#'],
         client_id: `b${index}`,

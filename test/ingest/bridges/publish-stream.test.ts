@@ -71,6 +71,21 @@ const publish = (messageId: number, payload = `m${messageId}`): Packet => ({
 
 const pingresp: Packet = { cmd: 'pingresp' }
 
+function chunksOf(
+  packets: readonly Packet[],
+  protocolVersion: 4 | 5,
+  sizeOf: (index: number) => number,
+): Buffer[] {
+  let rest = Buffer.concat(packets.map((packet) => generate(packet, { protocolVersion })))
+  const chunks: Buffer[] = []
+  for (let index = 0; rest.length > 0; index += 1) {
+    const size = sizeOf(index)
+    chunks.push(rest.subarray(0, size))
+    rest = rest.subarray(size)
+  }
+  return chunks
+}
+
 describe('the stream between a broker and mqtt.js', () => {
   test.each([4, 5] as const)(
     'finds every packet of MQTT %i, wherever the network cuts',
@@ -81,15 +96,8 @@ describe('the stream between a broker and mqtt.js', () => {
           fc.array(fc.integer({ min: 1, max: 90 }), { minLength: 1, maxLength: 60 }),
           async (sizes, cuts) => {
             const packets = sizes.flatMap((size, index) => [publish(index + 1, 'x'.repeat(size)), pingresp])
-            let rest = Buffer.concat(packets.map((packet) => generate(packet, { protocolVersion })))
-            const chunks: Buffer[] = []
-            for (let index = 0; rest.length > 0; index += 1) {
-              const size = cuts[index % cuts.length]!
-              chunks.push(rest.subarray(0, size))
-              rest = rest.subarray(size)
-            }
             const pair = pairOf(protocolVersion)
-            await pair.send(...chunks)
+            await pair.send(...chunksOf(packets, protocolVersion, (index) => cuts[index % cuts.length]!))
             expect(pair.taken).toEqual(
               sizes.map((size, index) => ({
                 topic: `t/${index + 1}`,
@@ -248,16 +256,10 @@ describe('a message that is larger than the limit', () => {
           fc.array(fc.constantFrom(1, 7, 1000, 65_536, 300_000), { minLength: 1, maxLength: 6 }),
           async (sizes, cuts) => {
             const packets = sizes.flatMap((size, index) => [large(index + 1, size), pingresp])
-            let rest = Buffer.concat(packets.map((packet) => generate(packet, { protocolVersion })))
-            const chunks: Buffer[] = []
-            for (let index = 0; rest.length > 0; index += 1) {
-              // Single bytes only at the beginning, or it takes long.
-              const size = index < 40 ? cuts[index % cuts.length]! : 100_000
-              chunks.push(rest.subarray(0, size))
-              rest = rest.subarray(size)
-            }
+            // Single bytes only at the beginning, or it takes long.
+            const sizeOf = (index: number) => (index < 40 ? cuts[index % cuts.length]! : 100_000)
             const pair = pairOf(protocolVersion, { packetBytesMax: 1100 })
-            await pair.send(...chunks)
+            await pair.send(...chunksOf(packets, protocolVersion, sizeOf))
             expect(pair.faults).toEqual([])
             expect(pair.taken.map(({ messageId, text }) => [messageId, text.length])).toEqual(
               sizes.map((size, index) => [index + 1, size > 80_000 ? 0 : size]),

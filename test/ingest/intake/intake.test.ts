@@ -1,42 +1,46 @@
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
-import type { QoS } from '../../../src/domain/message.ts'
-import { createIntake, type Intake } from '../../../src/ingest/intake/intake.ts'
+import type { QoS, Sender } from '../../../src/domain/message.ts'
+import { createIntake } from '../../../src/ingest/intake/intake.ts'
+import type { GatewayError } from '../../../src/std/gateway-error.ts'
 import { createFakeClock, turn } from '../../support/fake-clock.ts'
 import { textOf, wordMapper } from '../../support/ingest-world.ts'
 import { messageOf } from '../../support/mapping-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { ourTimeOf } from '../../support/our-time.ts'
 
-const sender = { clientId: 'truck', userName: null, certificateName: null, identity: null }
+const senderOf = (clientId: string): Sender => ({
+  clientId,
+  userName: null,
+  certificateName: null,
+  identity: null,
+})
+const truck = senderOf('truck')
+const van = senderOf('van')
 
 function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
   const clock = createFakeClock()
   const spool = createMemoryIntakeSpool({ commits: 'by hand' })
   const events: GatewayEvent[] = []
   const emit = (event: GatewayEvent) => void events.push(event)
-  const intake = createIntake(
-    { mapper: wordMapper, spool, clock, ourTime: ourTimeOf(() => 0, clock), emit },
-    options,
-  )
+  const ourTime = ourTimeOf(() => 0, clock)
+  const intake = createIntake({ mapper: wordMapper, spool, clock, ourTime, emit }, options)
   const acks: string[] = []
-  const link = intake.links.connect('truck', null)
-  function send(text: string, qos: QoS = 1, { dup = false, name = text } = {}): void {
-    const ack = qos === 0 ? null : (fault: unknown) => void acks.push(fault === null ? name : `fault ${name}`)
-    intake.accept({ ...messageOf(text, { topic: 't', qos, dup, sender }), link, messageId: qos }, ack)
+  function send(text: string, qos: QoS = 1, sender = truck): void {
+    const ack = (fault: GatewayError | null) => void acks.push(fault ? `${text}: ${fault.code}` : text)
+    intake.accept(messageOf(text, { topic: 't', qos, sender }), qos === 0 ? null : ack)
   }
-  return { clock, spool, events, intake, acks, send }
-}
-
-/** Invariant 6, the part of it that ingest owns. */
-function expectConservation(intake: Intake): void {
-  const { received, mapped, ignored, duplicates, dead, dropped, held } = intake.counters()
-  expect(received).toBe(mapped + ignored + duplicates + dead + dropped + held)
+  /** Invariant 6, the part of it that ingest owns. */
+  function expectConservation(): void {
+    const { received, mapped, ignored, duplicates, dead, dropped, returned, held } = intake.counters()
+    expect(received).toBe(mapped + ignored + duplicates + dead + dropped + returned + held)
+  }
+  return { clock, spool, events, intake, acks, send, expectConservation }
 }
 
 describe('the result of a message', () => {
-  test('every message is counted once, by its result', () => {
-    const { spool, intake, send } = world()
+  test('every message is counted once, by its result, and acknowledged', () => {
+    const { spool, intake, acks, send, expectConservation } = world()
     for (const text of ['one', 'many:3', 'ignore', 'none', 'bad', 'throw', 'one', 'many:3']) send(text)
     spool.commit()
     expect(intake.counters()).toMatchObject({
@@ -48,6 +52,7 @@ describe('the result of a message', () => {
       dropped: 0,
       held: 0,
     })
+    expect(acks).toHaveLength(8)
     expect(spool.payloads).toHaveLength(4)
     expect(intake.counters().ignoredByReason).toEqual([
       { source: 'words', reason: 'requested', count: 1 },
@@ -57,18 +62,7 @@ describe('the result of a message', () => {
       { source: 'words', reason: 'BAD', count: 1 },
       { source: null, reason: 'MAPPER_FAILED', count: 1 },
     ])
-    expectConservation(intake)
-  })
-
-  test('a message that makes the mapping throw becomes a dead letter, and is acknowledged and reported', () => {
-    const { spool, acks, events, send } = world()
-    send('throw')
-    spool.commit()
-    expect(acks).toEqual(['throw'])
-    expect(spool.deadLetters).toMatchObject([
-      { reason: 'MAPPER_FAILED', envelope: { topic: 't', bytes: Buffer.from('throw').toString('base64') } },
-    ])
-    expect(events).toMatchObject([{ kind: 'message_unmappable', reason: 'MAPPER_FAILED' }])
+    expectConservation()
   })
 
   test('a flood of dead letters is reported once a second, and each is counted', async () => {
@@ -118,7 +112,7 @@ describe('while the spool accepts no messages', () => {
   test('a waiting message is copied: its buffer may be reused', async () => {
     const { spool, intake, acks } = world()
     spool.setHold('spool_full')
-    const message = messageOf('first', { sender })
+    const message = messageOf('first', { sender: truck })
     intake.accept(message, () => void acks.push('ok'))
     message.bytes.write('other')
     message.bytes = Buffer.from('another')
@@ -129,7 +123,10 @@ describe('while the spool accepts no messages', () => {
   })
 
   test('a long waiting list is taken in slices, and stops where the spool is full again', async () => {
-    const { spool, intake, send } = world({ heldMessagesMax: 10_000, heldBytesMax: 1024 ** 3 })
+    const { spool, intake, send, expectConservation } = world({
+      heldMessagesMax: 10_000,
+      heldBytesMax: 1024 ** 3,
+    })
     spool.setHold('spool_full')
     for (let index = 0; index < 2500; index += 1) send(`m${index}`)
     spool.setHold(null)
@@ -144,7 +141,7 @@ describe('while the spool accepts no messages', () => {
     await turn()
     spool.commit()
     expect(spool.payloads.map(textOf)).toEqual(Array.from({ length: 2500 }, (_, index) => `m${index}`))
-    expectConservation(intake)
+    expectConservation()
   })
 
   test('congestion stops reading, and the waiting list', async () => {
@@ -175,5 +172,90 @@ describe('stopping', () => {
     expect(spool.open).toBe(0)
     expect(acks).toEqual([])
     expect(intake.counters().held).toBe(1)
+  })
+})
+
+describe('while the dead letters are full', () => {
+  test('a corrected mapping maps waiting messages although there is no room', async () => {
+    const { spool, intake, acks, send, expectConservation } = world()
+    spool.setDeadLettersFull(true)
+    send('throw', 1, van)
+    send('bad')
+    send('behind')
+    const corrected = {
+      ...wordMapper,
+      map: (...[message]: Parameters<typeof wordMapper.map>) =>
+        wordMapper.map(
+          message.bytes.toString() === 'bad' ? { ...message, bytes: Buffer.from('good') } : message,
+        ),
+    }
+    await intake.swap(corrected)
+    await turn()
+    spool.commit()
+    expect(acks).toEqual(['bad', 'behind'])
+    expect(intake.counters().held).toBe(1)
+    expect(spool.deadLetters).toEqual([])
+    expectConservation()
+  })
+
+  test('QoS 0 that would become one is dropped and counted; behind others it waits in order', async () => {
+    const { spool, intake, send, expectConservation } = world()
+    spool.setDeadLettersFull(true)
+    send('bad', 0, van)
+    expect(intake.counters().dropped).toBe(1)
+    send('bad')
+    send('zero', 0)
+    spool.setDeadLettersFull(false)
+    await turn()
+    spool.commit()
+    expect(spool.payloads.map(textOf)).toEqual(['zero'])
+    expectConservation()
+  })
+
+  test('messages of a connection that ends are forgotten, which makes room for others', () => {
+    const { spool, intake, send, expectConservation } = world({
+      heldMessagesMax: 3,
+      heldBytesMax: 1024 ** 2,
+    })
+    spool.setDeadLettersFull(true)
+    send('bad')
+    send('one')
+    send('zero', 0)
+    expect([intake.pausesSender(truck), intake.pausesSender(van)]).toEqual([true, false])
+    intake.connectionEnded(truck)
+    expect(intake.pausesSender(truck)).toBe(false)
+    expect(intake.counters()).toMatchObject({ held: 0, returned: 2, dropped: 1 })
+    send('two', 1, van)
+    expect(spool.open).toBe(1)
+    expectConservation()
+  })
+
+  test('at the bound only connections that wait are not read, and another one that must wait is closed', () => {
+    const { spool, intake, acks, send, expectConservation } = world({
+      heldMessagesMax: 2,
+      heldBytesMax: 1024 ** 2,
+    })
+    spool.setDeadLettersFull(true)
+    send('bad')
+    expect(intake.pausesSender(truck)).toBe(false)
+    send('one')
+    expect([intake.pausesSender(truck), intake.pausesSender(van)]).toEqual([true, false])
+    expect(intake.readingPaused()).toBe(false)
+    send('good', 1, van)
+    send('bad', 1, van)
+    expect(acks).toEqual(['bad: HELD_FULL'])
+    spool.commit()
+    expect(acks).toEqual(['bad: HELD_FULL', 'good'])
+    expect(intake.counters()).toMatchObject({ held: 2, returned: 1 })
+    expectConservation()
+  })
+
+  test('a stop does not wait for them and does not acknowledge them', async () => {
+    const { spool, intake, acks, send } = world()
+    spool.setDeadLettersFull(true)
+    send('bad')
+    await intake.finish()
+    spool.commit()
+    expect(acks).toEqual([])
   })
 })

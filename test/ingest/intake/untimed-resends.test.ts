@@ -12,84 +12,110 @@ import { openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'
 
 const parked = 'untimed parked'
 
-type Sent = { id: number; payload?: string; dup?: boolean; qos?: 1 | 2 }
-
-/** A gateway on a real spool, and one device that loses its connections. */
-async function openDepot() {
+/**
+ * What a device does that loses its connections, in front of a gateway on a real spool; resolves with what is counted.
+ * `connect` cuts the connection before it; `1,2` publishes with these packet identifiers and waits for the acks, `d` behind
+ * one sets DUP, `q` QoS 2, `t` has a device time, `b` cannot be mapped; `release` is the PUBREL of 1; `restart` is one of
+ * the gateway.
+ */
+async function play(steps: string) {
   let spools: SpoolWorld = await openSpoolWorld()
   let world = await openIngest(spools.spool)
   let device: Device | null = null
-  let stoppedResends = 0
-
-  return {
-    /** A new connection; the one before it is cut. */
-    async connect() {
-      await cut()
-      device = await world.connection('van', { releases: false })
-      await device.connect()
-    },
-    cut,
-    /** Publishes, and waits for the acks. */
-    async publish(...messages: Sent[]) {
-      const acks = messages.length + device!.acks.length
-      for (const { id, payload = parked, dup = false, qos = 1 } of messages)
-        device!.publish({ topic: 't', payload, messageId: id, dup, qos })
-      await device!.acked(acks)
-    },
-    async ping() {
-      const { length } = device!.received
-      device!.send({ cmd: 'pingreq' })
-      await device!.until((received) => received.length > length)
-    },
-    async release(id: number) {
-      const acks = device!.acks.length + 1
-      device!.send({ cmd: 'pubrel', messageId: id })
-      await device!.acked(acks)
-    },
-    async disconnect() {
-      device!.send({ cmd: 'disconnect' })
-      await device!.gone()
-    },
-    async restart() {
-      await cut()
-      stoppedResends += world.ingest.counters().resendsStored
-      await world.ingest.stopAccepting()
-      spools = await spools.reopen()
-      await world[Symbol.asyncDispose]()
-      world = await openIngest(spools.spool)
-    },
-    stored: () => spools.spool.lanes().reduce((sum, { pending }) => sum + pending, 0),
-    resendsStored: () => stoppedResends + world.ingest.counters().resendsStored,
-    counters: () => world.ingest.counters(),
-    [Symbol.asyncDispose]: () => world[Symbol.asyncDispose](),
-  }
-
-  async function cut(): Promise<void> {
+  let resendsStored = 0
+  const cut = async () => {
     device?.destroy()
     await device?.gone()
   }
+  for (const step of steps.split(' ')) await take(step)
+  const stored = spools.spool.lanes().reduce((sum, { pending }) => sum + pending, 0)
+  const { dead, duplicates, ...counters } = world.ingest.counters()
+  await world[Symbol.asyncDispose]()
+  return { stored, resendsStored: resendsStored + counters.resendsStored, dead, duplicates }
+
+  async function take(step: string): Promise<void> {
+    if (step === 'restart') return restart()
+    if (step === 'connect') {
+      await cut()
+      device = await world.connection('van', { releases: false })
+      await device.connect()
+    } else if (step === 'disconnect') {
+      device!.send({ cmd: 'disconnect' })
+      await device!.gone()
+    } else if (step === 'ping') {
+      const { length } = device!.received
+      device!.send({ cmd: 'pingreq' })
+      await device!.until((received) => received.length > length)
+    } else if (step === 'release') {
+      const acks = device!.acks.length + 1
+      device!.send({ cmd: 'pubrel', messageId: 1 })
+      await device!.acked(acks)
+    } else {
+      const messages = step.split(',')
+      const acks = messages.length + device!.acks.length
+      for (const text of messages)
+        device!.publish({
+          topic: 't',
+          payload: text.includes('t') ? 'timed' : text.includes('b') ? 'bad' : parked,
+          messageId: Number.parseInt(text, 10),
+          dup: text.includes('d'),
+          qos: text.includes('q') ? 2 : 1,
+        })
+      await device!.acked(acks)
+    }
+  }
+
+  async function restart(): Promise<void> {
+    await cut()
+    resendsStored += world.ingest.counters().resendsStored
+    await world.ingest.stopAccepting()
+    spools = await spools.reopen()
+    await world[Symbol.asyncDispose]()
+    world = await openIngest(spools.spool)
+  }
 }
 
-describe('a message without a device time that arrives with DUP is a duplicate', () => {
-  test.each([
-    ['where its ack was lost with the connection', false],
-    ['where the gateway was restarted since', true],
-  ])('%s', async (_where, restarts) => {
-    await using depot = await openDepot()
-    await depot.connect()
-    await depot.publish({ id: 1 }, { id: 2 })
-    if (restarts) await depot.restart()
-    await depot.connect()
-    await depot.publish({ id: 1, dup: true }, { id: 2, dup: true })
-    expect(depot.stored()).toBe(2)
-    // Its ack is lost once more.
-    await depot.connect()
-    await depot.publish({ id: 2, dup: true }, { id: 3 })
-    expect(depot.stored()).toBe(restarts ? 4 : 4)
-    expect(depot.resendsStored()).toBe(1)
+describe('a message without a device time that arrives with DUP', () => {
+  test.each<[what: string, steps: string, stored: number, resendsStored: number]>([
+    ['is a duplicate where its ack was lost', 'connect 1,2 connect 1d,2d', 2, 0],
+    ['is one over a restart of the gateway', 'connect 1,2 restart connect 1d,2d', 2, 0],
+    ['is stored where its ack was lost once more', 'connect 1,2 connect 1d,2d connect 2d,3', 4, 1],
+    ['so it is over a restart', 'connect 1,2 restart connect 1d,2d connect 2d,3', 4, 1],
+    ['is stored where its packet identifier is new', 'connect 1 connect 2d', 2, 1],
+    // The first transmission of the third message was lost.
+    ['is stored where the client uses an identifier again at once', 'connect 1 1 connect 1d', 3, 1],
+    ['so it is over a restart', 'connect 1 1 restart connect 1d', 3, 1],
+    ['is stored where the equal one came on an older connection', 'connect 5 connect 6 connect 5d', 3, 1],
+    ['is stored where the client had disconnected with DISCONNECT', 'connect 1 disconnect connect 1d', 2, 1],
+    // The PINGRESP behind the ack of the second one may be lost.
+    ['is stored where PINGRESP was read behind the ack', 'connect 1 ping 2 ping connect 1d,2d', 3, 1],
+    // The client counts from 1 on each connection. A new message under 3 was lost, and 2 was not acknowledged.
+    ['is stored where the count has come to it', 'connect 1,2,3 connect 3d,1,2 connect 2d,3d', 6, 1],
+    ['so it is over a restart', 'connect 1,2,3 connect 3d,1,2 restart connect 2d,3d', 6, 1],
+    ['is stored where a timed message had its identifier since', 'connect 1 connect 1t connect 1d', 3, 1],
+    ['so it is over a restart', 'connect 1 connect 1t restart connect 1d', 3, 1],
+  ])('%s: %s', async (_what, steps, stored, resendsStored) => {
+    expect(await play(steps)).toMatchObject({ stored, resendsStored })
   })
 
-  test('where its ack was never written, also of a client that uses identifiers again at once', async () => {
+  test('becomes a dead letter beside an equal one only where its identifier is new', async () => {
+    expect(await play('connect 1b connect 1bd,2bd')).toMatchObject({
+      dead: 2,
+      duplicates: 1,
+      resendsStored: 1,
+    })
+  })
+
+  test.each([
+    ['a duplicate until PUBREL, also two connections later', 'connect 1q connect connect 1qd', 1],
+    ['a duplicate until PUBREL, also after a restart', 'connect 1q restart connect 1qd', 1],
+    ['a new one after PUBREL', 'connect 1q release connect connect 1qd', 2],
+    ['a new one after PUBREL, also after a restart', 'connect 1q release restart connect 1qd', 2],
+  ])('by QoS 2 in a clean session is %s', async (_what, steps, stored) => {
+    expect(await play(steps)).toMatchObject({ stored })
+  })
+
+  test('is a duplicate where its ack was never written, also of a client that uses identifiers again at once', async () => {
     const spool = createMemoryIntakeSpool({ commits: 'by hand' })
     await using world = await openIngest(spool)
     const device = await world.device('van')
@@ -110,102 +136,8 @@ describe('a message without a device time that arrives with DUP is a duplicate',
     expect(spool.payloads).toHaveLength(3)
     expect(world.ingest.counters()).toMatchObject({ duplicates: 1, resendsStored: 0 })
   })
-})
 
-describe('a message without a device time that arrives with DUP is stored and counted', () => {
-  test('where no message with its packet identifier was taken, whatever was sent before', async () => {
-    await using depot = await openDepot()
-    await depot.connect()
-    await depot.publish({ id: 1 })
-    await depot.connect()
-    await depot.publish({ id: 2, dup: true })
-    expect(depot.stored()).toBe(2)
-    expect(depot.resendsStored()).toBe(1)
-  })
-
-  test.each([
-    ['in one process', false],
-    ['over a restart of the gateway', true],
-  ])('where the client uses an identifier again at once (%s)', async (_when, restarts) => {
-    await using depot = await openDepot()
-    await depot.connect()
-    await depot.publish({ id: 1 })
-    await depot.publish({ id: 1 })
-    if (restarts) await depot.restart()
-    await depot.connect()
-    // The first transmission of the third message was lost.
-    await depot.publish({ id: 1, dup: true })
-    expect(depot.stored()).toBe(3)
-    expect(depot.resendsStored()).toBe(1)
-  })
-
-  test('where the equal message came on an older connection', async () => {
-    await using depot = await openDepot()
-    await depot.connect()
-    await depot.publish({ id: 5 })
-    await depot.connect()
-    await depot.publish({ id: 6 })
-    await depot.connect()
-    await depot.publish({ id: 5, dup: true })
-    expect(depot.stored()).toBe(3)
-  })
-
-  test('where the client had disconnected with DISCONNECT', async () => {
-    await using depot = await openDepot()
-    await depot.connect()
-    await depot.publish({ id: 1 })
-    await depot.disconnect()
-    await depot.connect()
-    await depot.publish({ id: 1, dup: true })
-    expect(depot.stored()).toBe(2)
-  })
-
-  test('where the client had read a PINGRESP behind the ack', async () => {
-    await using depot = await openDepot()
-    await depot.connect()
-    await depot.publish({ id: 1 })
-    await depot.ping()
-    await depot.publish({ id: 2 })
-    await depot.ping()
-    await depot.connect()
-    await depot.publish({ id: 1, dup: true }, { id: 2, dup: true })
-    // The PINGRESP behind the ack of the second one may be lost.
-    expect(depot.stored()).toBe(3)
-    expect(depot.resendsStored()).toBe(1)
-  })
-
-  test.each([false, true])(
-    'where the client counts from 1 on each connection and has come to its identifier (restart: %s)',
-    async (restarts) => {
-      await using depot = await openDepot()
-      await depot.connect()
-      await depot.publish({ id: 1 }, { id: 2 }, { id: 3 })
-      await depot.connect()
-      await depot.publish({ id: 3, dup: true }, { id: 1 }, { id: 2 })
-      if (restarts) await depot.restart()
-      await depot.connect()
-      // A new message under 3 was lost, and 2 was not acknowledged.
-      await depot.publish({ id: 2, dup: true }, { id: 3, dup: true })
-      expect(depot.stored()).toBe(6)
-    },
-  )
-
-  test.each([false, true])(
-    'where a message with a device time had its identifier since (restart: %s)',
-    async (restarts) => {
-      await using depot = await openDepot()
-      await depot.connect()
-      await depot.publish({ id: 1 })
-      await depot.connect()
-      await depot.publish({ id: 1, payload: 'timed' })
-      if (restarts) await depot.restart()
-      await depot.connect()
-      await depot.publish({ id: 1, dup: true })
-      expect(depot.stored()).toBe(3)
-    },
-  )
-
-  test('where its write had failed', async () => {
+  test('is stored where its write had failed', async () => {
     const spool = createMemoryIntakeSpool({ commits: 'by hand' })
     await using world = await openIngest(spool)
     const device = await world.device('van')
@@ -221,34 +153,6 @@ describe('a message without a device time that arrives with DUP is stored and co
     spool.commit()
     await again.acked(1)
     expect(spool.payloads).toHaveLength(1)
-  })
-
-  test('where it becomes a dead letter that equals an older one', async () => {
-    await using depot = await openDepot()
-    await depot.connect()
-    await depot.publish({ id: 1, payload: 'bad' })
-    await depot.connect()
-    await depot.publish({ id: 1, payload: 'bad', dup: true }, { id: 2, payload: 'bad', dup: true })
-    expect(depot.counters()).toMatchObject({ dead: 2, duplicates: 1, resendsStored: 1 })
-  })
-})
-
-describe('a QoS 2 message of a clean session that arrives with DUP', () => {
-  test.each([
-    ['is a duplicate until PUBREL, also two connections later', false, false, 1],
-    ['is a duplicate until PUBREL, also after a restart', false, true, 1],
-    ['is a new one after PUBREL', true, false, 2],
-    ['is a new one after PUBREL, also after a restart', true, true, 2],
-  ])('%s', async (_what, releases, restarts, stored) => {
-    await using depot = await openDepot()
-    await depot.connect()
-    await depot.publish({ id: 1, qos: 2 })
-    if (releases) await depot.release(1)
-    if (restarts) await depot.restart()
-    else await depot.connect()
-    await depot.connect()
-    await depot.publish({ id: 1, qos: 2, dup: true })
-    expect(depot.stored()).toBe(stored)
   })
 })
 

@@ -18,6 +18,7 @@ import {
   type NatsMember,
 } from '../../support/nats-world.ts'
 
+const like = (pattern: RegExp) => expect.stringMatching(pattern) as string
 const users = (permissions = '') =>
   `authorization { users: [ { user: gw, password: right${permissions === '' ? '' : `, permissions: ${permissions}`} }, { user: other, password: other } ] }`
 
@@ -37,6 +38,8 @@ function check({ urls }: Pick<Engine, 'urls'>, more: Record<string, unknown> = {
 
 const atRisk = (member: NatsMember, risk: string) =>
   member.events('message_source_at_risk').filter((event) => event['risk'] === risk)
+const isSafe = (member: NatsMember, risk: string) =>
+  member.events('message_source_safe').some((event) => event['risk'] === risk)
 
 describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000 }, () => {
   test('nothing is there: stream, bucket and durables are named one after the other, and mended by the commands', async () => {
@@ -50,7 +53,7 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     )
     expect(await check(engine)).toMatchObject({
       state: 'failed',
-      why: expect.stringMatching(/no stream \$MQTT_msgs/) as string,
+      why: like(/no stream \$MQTT_msgs/),
     })
     const device = await openDevice(engine.nodes[0]!.mqttPort)
     await eventually(() => faults().some((fault) => fault.includes('nats kv add gw-members')))
@@ -61,14 +64,12 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     })
     await eventually(() => atRisk(member, 'durable_missing').length > 0)
     expect(atRisk(member, 'durable_missing')[0]).toMatchObject({
-      detail: expect.stringMatching(/gw-0 .* does not exist\. NATS acknowledges .* does not store/) as string,
-      act: expect.stringMatching(
-        /nats consumer add '\$MQTT_msgs' gw-0 --pull --ack=all .*--filter='\$MQTT\.msgs\.gw\.0\.>'/,
-      ) as string,
+      detail: like(/gw-0 .* does not exist\. NATS acknowledges .* does not store/),
+      act: like(/nats consumer add '\$MQTT_msgs' gw-0 --pull --ack=all .*--filter='\$MQTT\.msgs\.gw\.0\.>'/),
     })
     expect(await check(engine)).toMatchObject({
       state: 'failed',
-      what: expect.stringMatching(/gw-0 does not exist/) as string,
+      what: like(/gw-0 does not exist/),
     })
     for (const n of [0, 1, 2, 3])
       await nats.jsm.consumers.add(mqttStream, {
@@ -77,15 +78,13 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
         filter_subject: `$MQTT.msgs.gw.${n}.>`,
         max_ack_pending: 20_000,
       })
-    await eventually(() =>
-      member.events('message_source_safe').some(({ risk }) => risk === 'durable_missing'),
-    )
+    await eventually(() => isSafe(member, 'durable_missing'))
     await publishAll(device, [{ topic: 't/truck-1', text: 'one' }])
     await eventually(() => member.status().acked === 1)
     device.end(true)
     expect(await check(engine)).toMatchObject({
       state: 'ok',
-      what: expect.stringMatching(/"t\.\*": "gw\.\{\{partition\(4,1\)\}\}/) as string,
+      what: like(/"t\.\*": "gw\.\{\{partition\(4,1\)\}\}/),
     })
   })
 
@@ -114,15 +113,15 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     await using member = await openMember(engine)
     await eventually(() => atRisk(member, 'durable_differs').length > 0)
     expect(atRisk(member, 'durable_differs')[0]).toMatchObject({
-      detail: expect.stringMatching(detail) as string,
-      act: expect.stringMatching(act) as string,
+      detail: like(detail),
+      act: like(act),
     })
     // truck-7 is in the partition 0, truck-1 in the partition 1.
     await publishAll(device, [{ topic: 't/truck-7', text: 'one' }])
     await eventually(() => member.status().acked === 1)
     expect(await check(engine, { provision: true })).toMatchObject({
       state: 'failed',
-      what: expect.stringMatching(detail) as string,
+      what: like(detail),
     })
     device.end(true)
   })
@@ -139,10 +138,8 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     await using member = await openMember(engine, { topics: ['t/{device}'] })
     await eventually(() => atRisk(member, 'mapping_differs').length > 0)
     expect(atRisk(member, 'mapping_differs')[0]).toMatchObject({
-      detail: expect.stringMatching(detail) as string,
-      act: expect.stringMatching(
-        /mappings \{ "t\.\*": "gw\.\{\{partition\(4,1\)\}\}\.t\.\{\{wildcard\(1\)\}\}" \}/,
-      ) as string,
+      detail: like(detail),
+      act: like(/mappings \{ "t\.\*": "gw\.\{\{partition\(4,1\)\}\}\.t\.\{\{wildcard\(1\)\}\}" \}/),
     })
   })
 
@@ -162,11 +159,11 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     await eventually(() => member.events('message_source_lost').length > 0)
     expect(member.events('message_source_lost')[0]).toMatchObject({
       reason,
-      detail: expect.stringMatching(detail) as string,
+      detail: like(detail),
     })
     expect(await check(engine, credentials)).toMatchObject({
       state: 'failed',
-      why: expect.stringMatching(detail) as string,
+      why: like(detail),
     })
   })
 
@@ -174,9 +171,7 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     const engine = await startNats(lines())
     expect(await check(engine, { provision: true })).toMatchObject({
       state: 'ok',
-      what: expect.stringMatching(
-        /creates the stream \$MQTT_msgs, gw-0, .*gw-3, gw-members\. Start it/,
-      ) as string,
+      what: like(/creates the stream \$MQTT_msgs, gw-0, .*gw-3, gw-members\. Start it/),
     })
     await using member = await openMember(engine)
     await eventually(() => member.active() === 4)
@@ -190,8 +185,8 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     const without = await startNats(lines(users(rights(''))))
     expect(await check(without, { ...right, provision: true })).toMatchObject({
       state: 'warning',
-      what: expect.stringMatching(/creates the stream .* mapping of partitions was not checked/) as string,
-      act: expect.stringMatching(/"t\.\*": "gw\./) as string,
+      what: like(/creates the stream .* mapping of partitions was not checked/),
+      act: like(/"t\.\*": "gw\./),
     })
     const complete = await startNats(lines(users(rights(probe))))
     expect(await check(complete, { ...right, provision: true })).toMatchObject({ state: 'ok' })
@@ -206,9 +201,7 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     const fewer = { topics: ['t/{device}'], durables: { prefix: 'gw', partitions: 2 } }
     expect(await check(engine, fewer)).toMatchObject({
       state: 'warning',
-      what: expect.stringMatching(
-        /gw-2 exists, and with partitions: 2 no gateway takes its 0 messages/,
-      ) as string,
+      what: like(/gw-2 exists, and with partitions: 2 no gateway takes its 0 messages/),
     })
   })
 
@@ -228,7 +221,7 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
       detail: 'Messages wait in gw-3, and with partitions: 3 no gateway takes them',
     })
     await nats.jsm.consumers.delete(mqttStream, 'gw-3')
-    await eventually(() => member.events('message_source_safe').some(({ risk }) => risk === 'partition_left'))
+    await eventually(() => isSafe(member, 'partition_left'))
     device.end(true)
   })
 
@@ -239,21 +232,21 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
       check({ urls: [`${scheme}://127.0.0.1:${port}`] }, { connect_timeout: '1s' })
     expect(await at(monitorPort)).toMatchObject({
       state: 'failed',
-      why: expect.stringMatching(/not NATS|no answer of NATS on nats:/) as string,
-      act: expect.stringMatching(/Check scheme, host and port/) as string,
+      why: like(/not NATS|no answer of NATS on nats:/),
+      act: like(/Check scheme, host and port/),
     })
     expect(await at(mqttPort)).toMatchObject({
       state: 'failed',
-      why: expect.stringMatching(/no answer of NATS|closed before NATS accepted/) as string,
-      act: expect.stringMatching(/Check scheme, host and port .* 1883 is its port for MQTT/) as string,
+      why: like(/no answer of NATS|closed before NATS accepted/),
+      act: like(/Check scheme, host and port .* 1883 is its port for MQTT/),
     })
     expect(await at(1)).toMatchObject({
       state: 'failed',
-      why: expect.stringMatching(/Nothing listens/) as string,
+      why: like(/Nothing listens/),
     })
     expect(await at(engine.nodes[0]!.port, 'nats+tls')).toMatchObject({
       state: 'failed',
-      why: expect.stringMatching(/offers no TLS/) as string,
+      why: like(/offers no TLS/),
     })
   })
 
@@ -280,10 +273,9 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     }
     await using member = await openMember(engine, {}, { times: { lookEveryMs: 200 } })
     const found = () => atRisk(member, 'mapping_differs').map(({ detail }) => String(detail))
-    const safe = () => member.events('message_source_safe').filter(({ risk }) => risk === 'mapping_differs')
     await eventually(() => found().length === 1)
     await reload(mappings)
-    await eventually(() => safe().length === 1)
+    await eventually(() => isSafe(member, 'mapping_differs'))
     await reload(mappings.map((line) => line.replace('partition(4', 'partition(8')))
     await eventually(() => found().length > 1)
     expect(found()[1]).toMatch(/to the partition \d, and `topics` and `partitions` \(4\) say \d$/)
@@ -300,9 +292,7 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     await nats.jsm.streams.delete('gw-parked')
     await eventually(() => atRisk(member, 'custody_deleted').length === 1)
     expect(atRisk(member, 'custody_deleted')[0]).toMatchObject({
-      detail: expect.stringMatching(
-        /^The stream gw-parked was deleted while .* parked in it are lost/,
-      ) as string,
+      detail: like(/^The stream gw-parked was deleted while .* parked in it are lost/),
     })
     await nats.jsm.streams.delete('KV_gw-members')
     await eventually(() =>
@@ -328,7 +318,7 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     expect(atRisk(second, 'partitions_differ')[0]).toMatchObject({
       detail:
         'The gateway gw-a shares 4 partitions, and this one has partitions: 8. This one takes no messages',
-      act: expect.stringMatching(/the same `durables\.partitions`/) as string,
+      act: like(/the same `durables\.partitions`/),
     })
     expect(second.active()).toBe(0)
     expect(first.active()).toBe(4)
@@ -353,34 +343,31 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     expect(found(member, 'queue_missing')).toEqual([
       {
         detail: 'The stream gw-parked does not exist, in which custody stores what waits longer than others',
-        act: expect.stringMatching(
+        act: like(
           /^Run: nats stream add gw-parked --subjects='gw-parked\.\+' --retention=work .* Or set provision: true\.$/,
-        ) as string,
+        ),
       },
       {
         detail: 'The stream gw-dead does not exist, in which custody stores copies of dead letters',
-        act: expect.stringMatching(
-          /nats stream add gw-dead --subjects='gw-dead\.\+' --retention=limits/,
-        ) as string,
+        act: like(/nats stream add gw-dead --subjects='gw-dead\.\+' --retention=limits/),
       },
       {
         detail:
           'The durable gw-parked of the stream gw-parked does not exist, by which parked entries come back',
-        act: expect.stringMatching(/nats consumer add gw-parked gw-parked --pull --ack=explicit/) as string,
+        act: like(/nats consumer add gw-parked gw-parked --pull --ack=explicit/),
       },
     ])
     // The partitions are taken all the same.
     await eventually(() => member.active() === 4)
     expect(await check(engine, custody)).toMatchObject({
       state: 'failed',
-      what: expect.stringMatching(/The stream gw-parked does not exist/) as string,
-      why: expect.stringMatching(/2 more: The stream gw-dead/) as string,
+      what: like(/The stream gw-parked does not exist/),
+      why: like(/2 more: The stream gw-dead/),
     })
     await nats.jsm.streams.add({ name: 'gw-parked', subjects: ['gw-parked.>'], retention: 'workqueue' })
     await nats.jsm.streams.add({ name: 'gw-dead', subjects: ['gw-dead.+'] })
     await nats.jsm.consumers.add('gw-parked', { durable_name: 'gw-parked', ack_policy: AckPolicy.Explicit })
-    const safe = () => member.events('message_source_safe').map(({ risk }) => risk)
-    await eventually(() => safe().includes('queue_missing'))
+    await eventually(() => isSafe(member, 'queue_missing'))
     await eventually(() => found(member, 'queue_differs').length > 0)
     expect(found(member, 'queue_differs')).toEqual([
       {
@@ -391,10 +378,10 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     ])
     expect(await check(engine, custody)).toMatchObject({
       state: 'failed',
-      what: expect.stringMatching(/must take gw-parked\.\+ alone/) as string,
+      what: like(/must take gw-parked\.\+ alone/),
     })
     await nats.jsm.streams.update('gw-parked', { subjects: ['gw-parked.+'] })
-    await eventually(() => safe().includes('queue_differs'))
+    await eventually(() => isSafe(member, 'queue_differs'))
     expect(await check(engine, custody)).toMatchObject({ state: 'ok' })
   })
 

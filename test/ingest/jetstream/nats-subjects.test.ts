@@ -19,7 +19,7 @@ const layout = {
   partitions: 4,
 }
 
-// As nats-server 2.10.27 stores them; the test with the real server compares (nats-topics.test.ts).
+// As nats-server 2.10.27 stores them.
 const pairs: [topic: string, subject: string][] = [
   ['a/b', 'a.b'],
   ['/a', '/.a'],

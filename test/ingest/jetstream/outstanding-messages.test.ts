@@ -75,18 +75,4 @@ describe.skipIf(!hasNats)('what is outstanding at a durable', () => {
       [9, 1],
     ])
   })
-
-  test('a NAK of a message that is not outstanding changes nothing', async () => {
-    const engine = await startNats()
-    await using nats = await openNats(engine)
-    await open(nats)
-    expect(await pull(nats, 1)).toEqual([[1, 1]])
-    const { delivered } = await nats.jsm.consumers.info(stream, durable)
-    await giveBack(nats, { stream, durable }, [1, 3, 5], { delivered })
-    expect(await pull(nats, 3)).toEqual([
-      [1, 2],
-      [3, 1],
-      [5, 1],
-    ])
-  })
 })

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { remapDeadLetters } from '../../../src/ingest/remap/dead-letter-remap.ts'
 import {
   createQuarantineDecisions,
   type QuarantineDecisions,
@@ -46,8 +45,6 @@ async function open(options: KeptOptions = {}): Promise<World> {
   }
 }
 
-const reasonsIn = async ({ world }: KeptWorld) =>
-  (await collect(world.spool.deadLetters({ limit: 1000 }))).map(({ deadLetter }) => deadLetter.reason)
 async function idsIn({ world }: KeptWorld, device: string): Promise<string[]> {
   const ids: string[] = []
   for (const name of [shelf, clockShelf] as const)
@@ -139,7 +136,7 @@ describe('messages that are kept because of their clock', () => {
       payloads: 0,
       dead: { NO_TIME: 1 },
     })
-    expect(await reasonsIn(kept)).toEqual(['NO_TIME'])
+    expect(await kept.deadReasons()).toEqual(['NO_TIME'])
     expect(await keptIn(kept.world.spool, shelf)).toEqual([])
   })
 })
@@ -155,7 +152,7 @@ describe('messages that a command drops', () => {
       ...report,
       dryRun: true,
     })
-    expect(await reasonsIn(kept)).toEqual([])
+    expect(await kept.deadReasons()).toEqual([])
     expect(await kept.decisions.drop(of('unlisted'), { dryRun: false }, signal())).toEqual({
       ...report,
       dryRun: false,
@@ -188,12 +185,7 @@ describe('messages that a command drops', () => {
     await kept.publish(topicOf('unlisted'), position(1))
     await kept.decisions.drop(of('unlisted'), { dryRun: false }, signal())
     await kept.change({ listed: ['unlisted'] })
-    const { spool } = kept.world
-    const { ourTime } = kept
-    const deps = { spool, clock: systemClock, ourTime, emit: () => undefined, mapping: kept.mapping() }
-    const ask = (reason: string | null) =>
-      remapDeadLetters(deps, { reason, source: null, dryRun: false }, signal())
-    expect(await ask(null)).toMatchObject({ deadLetters: 0 })
-    expect(await ask('DROPPED_BY_OPERATOR')).toMatchObject({ deadLetters: 1, payloads: 1 })
+    expect(await kept.remap()).toMatchObject({ deadLetters: 0 })
+    expect(await kept.remap({ reason: 'DROPPED_BY_OPERATOR' })).toMatchObject({ deadLetters: 1, payloads: 1 })
   })
 })

@@ -5,7 +5,7 @@ import type { ShelfName } from '../../../src/domain/kept-store.ts'
 import { envelopeOf } from '../../../src/domain/message.ts'
 import { openKeptWorld, position, type KeptWorld } from '../../support/kept-world.ts'
 import { messageOf, truckSource } from '../../support/mapping-world.ts'
-import { collect, ended, keptIn } from '../../support/open-spool.ts'
+import { ended, keptIn } from '../../support/open-spool.ts'
 
 const shelf: ShelfName = 'deferred:odd'
 const oddly = (n: number) => ({ t: position(n).ts, p: [position(n).lat, 13.4] })
@@ -31,11 +31,6 @@ async function keepOld({ world: { spool } }: KeptWorld, payloads: readonly unkno
   expect(await ended(spool)).toBeNull()
 }
 
-async function reasonsIn({ world: { spool } }: KeptWorld): Promise<string[]> {
-  const all = await collect(spool.deadLetters({ limit: 5000 }))
-  return all.map(({ deadLetter }) => deadLetter.reason)
-}
-
 async function openAfter(payloads: readonly unknown[], sources: readonly unknown[]): Promise<KeptWorld> {
   const before = await openKeptWorld({ sources: [odd], unknown: 'accept' })
   await keepOld(before, payloads)
@@ -58,13 +53,13 @@ describe('deferred messages of an earlier version', () => {
   test('that the source cannot read now become dead letters with the reason; the others continue', async () => {
     const kept = await openAfter([oddly(0), { p: [1, 2] }, 'no json', oddly(1)], [odd])
     expect((await kept.sent()).map(({ time }) => time)).toEqual([position(0).ts, position(1).ts])
-    expect(await reasonsIn(kept)).toEqual(['NO_TIME', 'NOT_JSON'])
+    expect(await kept.deadReasons()).toEqual(['NO_TIME', 'NOT_JSON'])
     expect(kept.deferred.counters()).toEqual({ payloads: 2, dead: 2 })
   })
 
   test('whose source is gone become dead letters too', async () => {
     const kept = await openAfter([oddly(0), oddly(1)], [truckSource()])
-    expect(await reasonsIn(kept)).toEqual(['NO_SOURCE', 'NO_SOURCE'])
+    expect(await kept.deadReasons()).toEqual(['NO_SOURCE', 'NO_SOURCE'])
     expect(await keptIn(kept.world.spool, shelf)).toEqual([])
   })
 

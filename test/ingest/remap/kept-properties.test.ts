@@ -4,8 +4,6 @@
 import { expect, test } from 'vitest'
 import { envelopeOf, type Envelope } from '../../../src/domain/message.ts'
 import { messageFrom } from '../../../src/ingest/remap/kept-message.ts'
-import { remapDeadLetters } from '../../../src/ingest/remap/dead-letter-remap.ts'
-import { systemClock } from '../../../src/std/clock.ts'
 import { openKeptWorld, position, type KeptWorld } from '../../support/kept-world.ts'
 import { messageOf, truckSource } from '../../support/mapping-world.ts'
 import { collect, openSpoolWorld } from '../../support/open-spool.ts'
@@ -51,10 +49,7 @@ test('the properties of a dead letter are read when it is mapped again', async (
   expect(before.intake.counters()).toMatchObject({ dead: 2, duplicates: 1 })
   await before.leave()
   const kept = await openKeptWorld({ path: before.world.path, sources: [source], unknown: 'accept' })
-  const { ourTime, mapping } = kept
-  const deps = { spool: kept.world.spool, clock: systemClock, ourTime, emit: () => {}, mapping: mapping() }
-  const request = { reason: null, source: null, dryRun: false }
-  expect(await remapDeadLetters(deps, request, new AbortController().signal)).toMatchObject({ payloads: 2 })
+  expect(await kept.remap()).toMatchObject({ payloads: 2 })
   expect((await payloadsOf(kept)).map(({ deviceIdentifier }) => deviceIdentifier)).toEqual([
     { id: 'truck-1' },
     { id: 'truck-2' },
