@@ -39,34 +39,29 @@ export function providersOf(
 }
 
 export function themed(plan: Plan, theme: Theme | null): Plan {
-  const none = { stop: 0, network: 0, disk: 0, away: 0, clock: 0, keys: 0 }
-  switch (theme) {
-    case null:
-      return plan
-    case 'answers':
-      return {
-        ...plan,
-        safetyMs: minuteMs,
-        devices: plan.devices.map((device) => ({ ...device, everyMs: Math.min(device.everyMs, 6000) })),
-        delivery: { ...plan.delivery, payloadsMax: Math.max(5, plan.delivery.payloadsMax), lingerS: 1 },
-        everyMs: { ...plan.everyMs, ...none, service: 5000, operator: 0, powerCut: 0 },
-      }
-    case 'together':
-      return {
-        ...plan,
-        safetyMs: minuteMs,
-        devices: plan.devices.map(aheadOf),
-        everyMs: { ...plan.everyMs, ...none, operator: 2500, disk: 6000, kill: 12_000, service: 10_000 },
-      }
-    case 'outages':
-      return {
-        ...plan,
-        safetyMs: 5 * minuteMs,
-        devices: plan.devices.map((device) => ({ ...device, everyMs: Math.max(device.everyMs, 6000) })),
-        delivery: { ...plan.delivery, backfillAfterS: 15, timeoutS: 5 },
-        everyMs: { ...plan.everyMs, ...none, operator: 0, service: 60_000, kill: 50_000 },
-      }
-  }
+  return theme === null ? plan : { ...plan, ...planOf[theme](plan) }
+}
+
+const none = { stop: 0, network: 0, disk: 0, away: 0, clock: 0, keys: 0 } as const
+
+const planOf: Readonly<Record<Theme, (plan: Plan) => Partial<Plan>>> = {
+  answers: ({ devices, delivery, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map((device) => ({ ...device, everyMs: Math.min(device.everyMs, 6000) })),
+    delivery: { ...delivery, payloadsMax: Math.max(5, delivery.payloadsMax), lingerS: 1 },
+    everyMs: { ...everyMs, ...none, service: 5000, operator: 0, powerCut: 0 },
+  }),
+  together: ({ devices, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map(aheadOf),
+    everyMs: { ...everyMs, ...none, operator: 2500, disk: 6000, kill: 12_000, service: 10_000 },
+  }),
+  outages: ({ devices, delivery, everyMs }) => ({
+    safetyMs: 5 * minuteMs,
+    devices: devices.map((device) => ({ ...device, everyMs: Math.max(device.everyMs, 6000) })),
+    delivery: { ...delivery, backfillAfterS: 15, timeoutS: 5 },
+    everyMs: { ...everyMs, ...none, operator: 0, service: 60_000, kill: 50_000 },
+  }),
 }
 
 /** What the service meets in place of what the seed draws; null: that. */

@@ -5,32 +5,40 @@
 //   git worktree add --detach /tmp/before main
 //   node test/mapping/differential/differential.ts --other /tmp/before --count 1000000 --seed 1
 //
-// The sources are random ones with any options of fields (any-fields.ts), those of word-trials.ts, and all presets
-// with the messages of their cases. `--sent` compares payloads and reasons alone.
+// The sources are those of sources.ts, random ones with each option of a field (random-sources.ts), and all presets with
+// the messages of their cases. `--sent` compares payloads and reasons alone.
 
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { array, sample, tuple } from 'fast-check'
 import type { Message } from '../../../src/domain/message.ts'
 import type { Mapper, MapResult, NotedDevice, StateWrite } from '../../../src/mapping/mapping.ts'
-import { messageOf, truckSource } from '../../support/mapping-world.ts'
 import { mutatedBytes } from '../../support/mutate.ts'
 import { createRandom, type Random } from '../../support/random.ts'
-import { anyMap, anyMessage, soundConfigOf } from '../fields/any-fields.ts'
-import type { Trial } from '../fuzz.ts'
+import { hostileMessage } from './hostile-json.ts'
+import { randomTrial, settingsCount } from './random-sources.ts'
+import { trials } from './sources.ts'
+import { startMs } from './template-values.ts'
+import type { Trial } from './trial.ts'
 
 /** What a checkout has for this. */
 type Checkout = {
   openMapperOf: typeof import('../../support/mapping-world.ts').openMapperOf
-  trials: readonly Trial[]
+  loadTrials: typeof import('../fuzz.ts').loadTrials
 }
 
-/** A mapper, and what it told others since the last message. */
+type Report = {
+  messages: number
+  /** Messages that became payloads. */
+  mapped: number
+  /** By trial: how many messages differ, and the first of them. */
+  differences: Map<string, { count: number; first: string }>
+}
+
+/** A mapper, and all that it tells others. */
 type Side = { mapper: Mapper; told: string[] }
 
 type Next = { message: Message; isLive: boolean }
 
-const startMs = Date.UTC(2026, 0, 31, 23, 26, 40)
 const countersEvery = 500
 const messagesOfRandomSource = 20
 
@@ -43,122 +51,145 @@ const { values } = parseArgs({
   },
 })
 if (values.other === undefined) throw new Error('--other names another checkout')
-const count = Number(values.count)
-const seed = Number(values.seed)
+const options = { count: Number(values.count), seed: Number(values.seed), isSentOnly: values.sent }
 const checkouts = await Promise.all([checkoutAt('.'), checkoutAt(values.other)])
-const totals = { messages: 0, mapped: 0 }
-/** By trial: how many messages differ, and the first of them. */
-const differences = new Map<string, { count: number; first: string }>()
-compareRandomSources()
+const report: Report = { messages: 0, mapped: 0, differences: new Map() }
 compareTrials()
+compareRandomSources()
+await comparePresets()
+const { differences, ...totals } = report
 process.stdout.write(`${JSON.stringify(totals)}\n`)
-for (const [name, { count: many, first }] of differences)
-  process.stdout.write(`${name}: ${many} differ\n${first}\n`)
-process.exitCode = differences.size > 0 || totals.mapped === 0 ? 1 : 0
+for (const [name, { count, first }] of differences)
+  process.stdout.write(`${name}: ${count} differ\n${first}\n`)
+process.exitCode = differences.size > 0 || report.mapped === 0 ? 1 : 0
 
 async function checkoutAt(folder: string): Promise<Checkout> {
   const load = (file: string): Promise<unknown> => import(join(resolve(folder), 'test', file))
-  const { openMapperOf } = (await load('support/mapping-world.ts')) as Pick<Checkout, 'openMapperOf'>
-  const { loadTrials } = (await load('mapping/fuzz.ts')) as typeof import('../fuzz.ts')
-  const { wordTrials } = (await load('mapping/word-trials.ts')) as typeof import('../word-trials.ts')
-  return { openMapperOf, trials: [...(await loadTrials()), ...wordTrials] }
+  const world = (await load('support/mapping-world.ts')) as Pick<Checkout, 'openMapperOf'>
+  const fuzz = (await load('mapping/fuzz.ts')) as Pick<Checkout, 'loadTrials'>
+  return { ...world, ...fuzz }
 }
 
-function compareRandomSources(): void {
-  const random = createRandom(seed)
-  const any = tuple(anyMap, array(anyMessage, { minLength: 2, maxLength: 5 }))
-  const numRuns = Math.ceil(count / messagesOfRandomSource)
-  for (const [map, contents] of sample(any, { numRuns, seed })) {
-    const source = truckSource(map)
-    if (soundConfigOf(source) === null) continue
-    const name = Object.keys(map).join(' ')
-    const seeds = contents.map((content) => messageOf({ ts: startMs, lat: 52.5, lon: 13.4, ...content }))
-    const sides = checkouts.map((checkout) => openSide(checkout, source))
-    compare(sides, { name, what: JSON.stringify(source), count: messagesOfRandomSource }, (now) =>
-      nextOf(seeds, now, random),
-    )
-  }
-}
-
-/** All messages of the presets' cases as they are, then mutated. */
 function compareTrials(): void {
-  const [mine, theirs] = checkouts.map(({ trials }) => trials)
-  for (const [index, { preset, open, seeds }] of (mine ?? []).entries()) {
-    const other = theirs?.find((one) => one.preset === preset)
+  for (const [index, trial] of trials.entries())
+    compareTrial(trial, Math.ceil(options.count / trials.length), createRandom(options.seed * 1000 + index))
+}
+
+/** A trial has the name of the option that its sources were made for. */
+function compareRandomSources(): void {
+  const random = createRandom(options.seed)
+  const sources = Math.max(settingsCount, Math.ceil(options.count / messagesOfRandomSource))
+  for (let index = 0; index < sources; index += 1)
+    compareTrial(randomTrial(index, random), messagesOfRandomSource, random)
+}
+
+function compareTrial(trial: Trial, count: number, random: Random): void {
+  const { name, source, others = [] } = trial
+  const sides = checkouts.map((checkout) => openSide(checkout, trial))
+  const clock = { now: startMs }
+  let last: Buffer = Buffer.alloc(0)
+  const what = JSON.stringify([source, ...others]).slice(0, 3000)
+  compare(sides, { name, what, count }, () => {
+    clock.now += random.below(60_000)
+    const whole = random.chance(0.02) ? last : hostileMessage(trial.template(clock, random), random)
+    const bytes = random.chance(0.05) ? mutatedBytes(whole, last, random) : whole
+    last = whole
+    return { message: messageOf(bytes, trial, clock.now, random), isLive: random.chance(0.97) }
+  })
+}
+
+/** All messages of their cases as they are, then mutated. */
+async function comparePresets(): Promise<void> {
+  const [mine = [], theirs = []] = await Promise.all(checkouts.map(({ loadTrials }) => loadTrials()))
+  for (const [index, { preset, open, seeds }] of mine.entries()) {
+    const other = theirs.find((one) => one.preset === preset)
     if (other === undefined || seeds.length === 0) continue
-    const random = createRandom(seed * 1000 + index)
+    const random = createRandom(options.seed * 1000 + index)
     const sides = [open, other.open].map((one) => ({ mapper: one(), told: [] }))
-    const unchanged = [...seeds]
-    const whole = { name: preset, what: `the source ${preset}`, count: seeds.length + count / mine!.length }
-    compare(sides, whole, (now) => {
-      const first = unchanged.shift()
-      return first === undefined
-        ? nextOf(seeds, now, random)
-        : { message: { ...first, qos: 1, arrivedAt: now }, isLive: true }
+    let now = startMs
+    let at = 0
+    const count = seeds.length + Math.ceil(options.count / mine.length)
+    compare(sides, { name: preset, what: `the preset ${preset}`, count }, () => {
+      const seed = at < seeds.length ? seeds[at]! : random.pick(seeds)
+      const bytes =
+        at < seeds.length ? seed.bytes : mutatedBytes(seed.bytes, random.pick(seeds).bytes, random)
+      at += 1
+      now += random.below(2000)
+      return { message: { ...seed, bytes, qos: 1, arrivedAt: now }, isLive: true }
     })
   }
 }
 
-/** One of the messages, mostly mutated; some are resent, retained or wills, or had been stored by a server. */
-function nextOf(seeds: Trial['seeds'], now: number, random: Random): Next {
-  const one = random.pick(seeds)
-  const bytes = random.chance(0.2) ? one.bytes : mutatedBytes(one.bytes, random.pick(seeds).bytes, random)
-  const message: Message = {
-    ...one,
-    bytes,
-    qos: 1,
-    arrivedAt: now + random.below(2000),
-    serial: random.below(3),
-    ...(random.chance(0.02) && { dup: true, retain: random.chance(0.5), will: random.chance(0.5) }),
-    ...(random.chance(0.1) && { userProperties: { tenant: random.pick(['a', '']) } }),
-    ...(random.chance(0.02) && { stored: { at: now - 5000, serial: random.below(2) } }),
-  }
-  return { message, isLive: random.chance(0.97) }
-}
-
 function compare(
   sides: readonly Side[],
-  one: { name: string; what: string; count: number },
-  next: (now: number) => Next,
+  { name, what, count }: { name: string; what: string; count: number },
+  next: () => Next,
 ): void {
-  for (let index = 0; index < one.count; index += 1) {
-    const { message, isLive } = next(startMs + index * 1000)
-    const [mine = '', theirs = ''] = sides.map((side) => toldOf(side, copyOf(message), isLive))
-    if (mine.includes('"kind":"payloads"')) totals.mapped += 1
-    if (mine !== theirs) note(one, message, near(mine, theirs))
-    totals.messages += 1
-    if (values.sent || (index % countersEvery !== 0 && index + 1 < one.count)) continue
-    const [counted = '', other = ''] = sides.map(({ mapper }) => countersOf(mapper, message.arrivedAt))
-    if (counted !== other) note(one, message, near(counted, other))
+  for (let index = 0; index < count; index += 1) {
+    const { message, isLive } = next()
+    const [one = '', other = ''] = sides.map((side) => toldOf(side, copyOf(message), isLive))
+    if (one.includes('"kind":"payloads"')) report.mapped += 1
+    if (one !== other) note(name, message, `${near(one, other)}  of ${what}`)
+    if (!options.isSentOnly && (index % countersEvery === 0 || index === count - 1)) {
+      const [mine = '', theirs = ''] = sides.map(({ mapper }) => countersOf(mapper, message.arrivedAt))
+      if (mine !== theirs) note(name, message, `${near(mine, theirs)}  of ${what}`)
+    }
+    report.messages += 1
   }
 }
 
-function openSide({ openMapperOf }: Checkout, source: unknown): Side {
+function openSide({ openMapperOf }: Checkout, { source, others = [], world }: Trial): Side {
   const told: string[] = []
-  const tell =
-    (what: string) =>
-    (entry: NotedDevice, ...rest: unknown[]) =>
-      void told.push(
-        `${what} ${entry.provider} ${entry.device} ${entry.listed} ${rest.map(wordOf).join(' ')}`,
-      )
+  const names = ({ device, provider, listed }: NotedDevice) => `${provider} ${device} ${listed}`
   const notes = {
     begin: ({ topic }: Message) => void told.push(`begin ${topic}`),
-    heard: tell('heard'),
-    read: tell('read'),
-    readPosition: tell('position'),
-    ended: tell('ended'),
-    lost: tell('lost'),
+    heard: (entry: NotedDevice) => void told.push(`heard ${names(entry)}`),
+    read: (entry: NotedDevice) => void told.push(`read ${names(entry)}`),
+    readPosition(
+      entry: NotedDevice,
+      at: number,
+      isFixed: boolean,
+      place: { latitude: number; longitude: number },
+    ) {
+      told.push(`position ${names(entry)} ${at} ${isFixed} ${place.latitude} ${place.longitude}`)
+    },
+    ended: (entry: NotedDevice, became: string) => void told.push(`ended ${names(entry)} ${became}`),
     unnamed: () => undefined,
+    lost: (entry: NotedDevice, ...why: unknown[]) => void told.push(`lost ${names(entry)} ${why.join(' ')}`),
   }
   const counterReset = (reset: unknown) => void told.push(`reset ${JSON.stringify(reset)}`)
-  return { mapper: openMapperOf([source], { clockOffsetMs: 0, notes, counterReset }), told }
+  return { mapper: openMapperOf([source, ...others], { ...world, notes, counterReset }), told }
 }
 
-/** A place is part of a record, which refers to itself. */
-function wordOf(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return String(value)
-  const { latitude, longitude } = value as { latitude?: number; longitude?: number }
-  return `${latitude} ${longitude}`
+function messageOf(bytes: Buffer, trial: Trial, now: number, random: Random): Message {
+  const clientId = `client-${random.below(3)}`
+  return {
+    topic: random.pick(trial.topics),
+    bytes,
+    qos: 1,
+    retain: random.chance(0.01),
+    will: random.chance(0.01),
+    dup: random.chance(0.02),
+    sender: { clientId, userName: null, certificateName: null, identity: null },
+    ...propertiesOf(random),
+    arrivedAt: now + random.below(2000) - 100,
+    serial: random.below(3),
+    ...(random.chance(0.3) && {
+      arrival: { bootId: 'boot', monotonicMs: 5, offsetMs: random.pick([null, 0, 1500]) },
+    }),
+    stored: random.chance(0.02) ? { at: now - 5000, serial: random.below(2) } : null,
+  }
+}
+
+/** Those of most messages of 3.1.1, and of messages of MQTT 5. */
+function propertiesOf(random: Random): Pick<Message, 'userProperties' | 'properties'> {
+  if (random.chance(0.8)) return random.chance(0.5) ? {} : { userProperties: null, properties: null }
+  const userProperties = { tenant: random.pick(['a', 'b', '']), seq: String(random.below(5)) }
+  const properties = { contentType: random.pick(['gps', 'status']), expiryS: random.below(3) }
+  return {
+    userProperties: random.chance(0.7) ? userProperties : null,
+    properties: random.chance(0.5) ? properties : null,
+  }
 }
 
 /** In a larger buffer with other bytes around it, as a socket gives it. */
@@ -173,11 +204,12 @@ function toldOf({ mapper, told }: Side, message: Message, isLive: boolean): stri
   told.length = 0
   const { writes, ...result }: MapResult = mapper.map(message, isLive)
   const applied = result.kind === 'part' ? mapper.apply() : null
-  if (values.sent) {
+  if (options.isSentOnly) {
     const { kind } = result
     const payloads = [...(kind === 'payloads' ? result.payloads : []), ...(applied?.payloads ?? [])]
     return JSON.stringify({ kind, reason: 'reason' in result ? result.reason : '', payloads })
   }
+  const written = (writes ?? []).map(textOfWrite)
   const closed = applied && {
     payloads: applied.payloads,
     written: applied.writes.map(textOfWrite),
@@ -185,7 +217,7 @@ function toldOf({ mapper, told }: Side, message: Message, isLive: boolean): stri
   }
   // Entries of devices are large, and refer to themselves.
   const shown = 'records' in result ? { ...result, records: result.records.length } : result
-  return JSON.stringify({ ...shown, written: (writes ?? []).map(textOfWrite), closed, told })
+  return JSON.stringify({ ...shown, written, closed, told })
 }
 
 function textOfWrite({ key, value }: StateWrite): string {
@@ -193,13 +225,16 @@ function textOfWrite({ key, value }: StateWrite): string {
 }
 
 function countersOf(mapper: Mapper, now: number): string {
+  const entries = [...mapper.entries()].map(([key, value]) => `${key} ${value.toString('hex')}`)
+  const { omitted } = mapper.counters()
   const all = {
     counters: mapper.counters(),
     clocks: [...mapper.deviceClocks()],
     skew: mapper.commonClockSkew(now),
     suspects: mapper.suspects(now),
     withheld: [...mapper.deviceClocks()].map(([device]) => mapper.withheldOf(device)),
-    entries: [...mapper.entries()].map(([key, value]) => textOfWrite({ key, value })),
+    omitted: [...omitted],
+    entries,
   }
   return JSON.stringify(all, (_key, value: unknown) => (value instanceof Map ? [...value] : value))
 }
@@ -211,16 +246,12 @@ function near(one: string, other: string): string {
   return `  this  ${part(one)}\n  other ${part(other)}\n`
 }
 
-function note(
-  { name, what }: { name: string; what: string },
-  { topic, bytes }: Message,
-  where: string,
-): void {
-  const found = differences.get(name)
+function note(name: string, { topic, bytes }: Message, what: string): void {
+  const found = report.differences.get(name)
   if (found !== undefined) {
     found.count += 1
     return
   }
   const shown = JSON.stringify(bytes.toString('latin1').slice(0, 1500))
-  differences.set(name, { count: 1, first: `  ${topic}: ${shown}\n${where}  of ${what.slice(0, 3000)}` })
+  report.differences.set(name, { count: 1, first: `  ${topic}: ${shown}\n${what}` })
 }
