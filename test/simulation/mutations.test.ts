@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { mutations, notFoundYet } from './mutations.ts'
 
 /** Seeds that may hold although there is a mistake, in portions: the first that fails ends the search. */
-const seedsMax = 200
+const seedsMax = 2000
 const portion = 25
 /** Of a portion, beside other work. */
 const timeout = 300_000

@@ -49,7 +49,7 @@ const planOf: Readonly<Record<Theme, (plan: Plan) => Partial<Plan>>> = {
     safetyMs: minuteMs,
     devices: devices.map((device) => ({ ...device, everyMs: Math.min(device.everyMs, 6000) })),
     delivery: { ...delivery, payloadsMax: Math.max(5, delivery.payloadsMax), lingerS: 1 },
-    everyMs: { ...everyMs, ...none, service: 5000, operator: 0, powerCut: 0 },
+    everyMs: { ...everyMs, ...none, service: 8000, operator: 0, powerCut: 0 },
   }),
   together: ({ devices, everyMs }) => ({
     safetyMs: minuteMs,
@@ -57,19 +57,27 @@ const planOf: Readonly<Record<Theme, (plan: Plan) => Partial<Plan>>> = {
     everyMs: { ...everyMs, ...none, operator: 2500, disk: 6000, kill: 12_000, service: 10_000 },
   }),
   outages: ({ devices, delivery, everyMs }) => ({
-    safetyMs: 5 * minuteMs,
-    devices: devices.map((device) => ({ ...device, everyMs: Math.max(device.everyMs, 6000) })),
+    safetyMs: 8 * minuteMs,
+    devices: devices.map((device) => ({ ...device, everyMs: Math.max(device.everyMs, 10_000) })),
     delivery: { ...delivery, backfillAfterS: 15, timeoutS: 5 },
-    everyMs: { ...everyMs, ...none, operator: 0, service: 60_000, kill: 50_000 },
+    everyMs: { ...everyMs, ...none, operator: 0, service: 40_000, kill: 50_000, disk: 20_000 },
   }),
 }
 
 /** What the service meets in place of what the seed draws; null: that. */
 export function faultOf(theme: Theme | null, random: Random): Fault | null {
-  if (theme === 'outages') return { kind: 'status', status: 503, processes: false }
+  if (theme === 'outages') {
+    // Lanes of what is retried stay, and have higher numbers than those that drain.
+    const some: Fault = { kind: 'some failed', share: 0.3, errorTypes: ['Throttled', 'Busy'] }
+    return random.pick<Fault>([{ kind: 'status', status: 503, processes: false }, some])
+  }
   if (theme !== 'answers') return null
   return random.pick<() => Fault>([
-    () => ({ kind: 'truncated', part: 0.3 + 0.6 * random.next(), times: 1 + random.below(2) }),
+    () => ({
+      kind: 'truncated',
+      part: 0.3 + 0.6 * random.next(),
+      times: random.pick([1, 2, 12]),
+    }),
     () => ({ kind: 'unlisted', share: 0.5, processes: false, isSteady: true, times: 1 + random.below(2) }),
     () => ({ kind: 'some failed', share: 0.5, errorTypes: ['Throttled', 'Validation', 'Busy'] }),
     () => ({ kind: 'reset', when: 'after' }),

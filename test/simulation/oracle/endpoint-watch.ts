@@ -185,8 +185,10 @@ function hasFailed(
   let failures = 0
   for (const one of answered.sort((a, b) => (b.answeredMs ?? 0) - (a.answeredMs ?? 0))) {
     const { status, heard, answeredMs: since, batchId } = one
-    const isFailure = status !== null && (status >= 500 || status === 408 || status === 429)
-    if (!isFailure || heard !== 'yes') break
+    const isRefused = status !== null && (status >= 500 || status === 408 || status === 429)
+    // Half an answer may name the rest of what an earlier half named. Then the batch does not come again.
+    const isHalf = one.isHalf && answered.some((next) => next.batchId === batchId && next.atMs > one.atMs)
+    if (!isHalf && (!isRefused || heard !== 'yes')) break
     // What came just now may not have been looked at.
     if ((since ?? atMs) > atMs - answeredMs) continue
     failures += 1
