@@ -198,7 +198,15 @@ const word = new Date(moment).toLocaleDateString('en-US', { month: 'short', time
 const midnight = Date.parse(`${day}T00:07:53Z`)
 
 const placeholders: Readonly<Record<string, unknown>> = {
-  ...{ moment, second, iso, day, clock, year, month, date, word },
+  moment,
+  second,
+  iso,
+  day,
+  clock,
+  year,
+  month,
+  date,
+  word,
   lowerWord: word.toLowerCase(),
   seconds: moment / 1000,
   trillions: moment / 1e12,
