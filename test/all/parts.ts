@@ -67,14 +67,6 @@ export const parts: readonly Part[] = [
     sampleMinutes: 5,
   },
   {
-    name: 'attempts',
-    what: 'what strangers try at each door',
-    whole: ['test:hostile', '--', '--attempts'],
-    wholeMinutes: 30,
-    sample: null,
-    sampleMinutes: 0,
-  },
-  {
     name: 'crash',
     what: 'real daemons that are killed at random points',
     whole: ['test:crash', '--', '--kills', '1000'],

@@ -21,6 +21,27 @@ export type Figure = {
   detail: unknown
 }
 
+type Measured = Pick<Figure, 'figure' | 'unit' | 'detail'> & {
+  value: number
+  digits?: number
+  /** What is to reach; a figure without either only explains others. */
+  atLeast?: number
+  atMost?: number
+}
+
+export function figureOf(measured: Measured): Figure {
+  const { figure, value, digits = 3, unit, atLeast, atMost, detail } = measured
+  const target = atLeast === undefined ? atMost : atLeast
+  return {
+    figure,
+    value: rounded(value, digits),
+    unit,
+    target: target === undefined ? null : `${atLeast === undefined ? '<=' : '>='} ${target}`,
+    reached: target === undefined ? null : value >= (atLeast ?? -Infinity) && value <= (atMost ?? Infinity),
+    detail,
+  }
+}
+
 export type BenchOptions = {
   /** Where spools go: a real disk. */
   dir: string

@@ -12,8 +12,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { createAuthority } from '../support/certificates.ts'
-import { startDaemon } from './children.ts'
-import type { Child } from './children.ts'
+import { makeFolder, startSink, type BenchOptions, type Sink } from './bench.ts'
+import { startDaemon, type Child } from './children.ts'
 
 export type Gateway = AsyncDisposable & {
   pid: number
@@ -60,8 +60,8 @@ function build(): Promise<unknown> {
   return building
 }
 
-/** `folder` holds config, spool and log: started again on the same folder, it finds its spool again. */
-export async function startGateway(options: {
+type GatewayOptions = {
+  /** Holds config, spool and log: started again on the same folder, it finds its spool again. */
   folder: string
   sinkPort: number
   /** 2 as in the example config; with 1 a payload has some 470 bytes. */
@@ -76,18 +76,30 @@ export async function startGateway(options: {
   ws?: boolean
   /** With a bridge named `depot`. */
   bridge?: Bridge
-}): Promise<Gateway> {
-  const { folder, sinkPort, signals, ledger = true, otherPort = null, tls = false, bridge = null } = options
+}
+
+/** A gateway with a folder of its own, and the sink that it delivers to. */
+export async function startWithSink(
+  { dir, signals }: BenchOptions,
+  options: Omit<GatewayOptions, 'folder' | 'sinkPort' | 'signals'> = {},
+): Promise<AsyncDisposable & { folder: string; sink: Sink; gateway: Gateway }> {
+  await using started = new AsyncDisposableStack()
+  const { path: folder } = started.use(await makeFolder(dir))
+  const sink = started.use(await startSink({ closed: false }))
+  const gateway = started.use(await startGateway({ ...options, folder, sinkPort: sink.port, signals }))
+  const owned = started.move()
+  return { folder, sink, gateway, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { folder, tls = false } = options
   const [mqttPort, opsPort] = [await freePort(), await freePort()]
   const tlsPort = tls ? await freePort() : 0
   const wsPort = options.ws === true ? await freePort() : 0
   const wssPort = tls && wsPort > 0 ? await freePort() : 0
   if (tls) await writeCertificate(folder)
   const config = join(folder, 'gateway.yaml')
-  await writeFile(
-    config,
-    configText({ mqttPort, tlsPort, wsPort, wssPort, opsPort, sinkPort, signals, ledger, otherPort, bridge }),
-  )
+  await writeFile(config, configText({ ...options, mqttPort, tlsPort, wsPort, wssPort, opsPort }))
   const logFile = join(folder, 'gateway.log')
   await build()
   const startedAtMs = performance.now()
@@ -155,23 +167,14 @@ async function writeCertificate(folder: string): Promise<void> {
   await writeFile(join(folder, 'key.pem'), key, { mode: 0o600 })
 }
 
-function configText(options: {
-  mqttPort: number
-  tlsPort: number
-  wsPort: number
-  wssPort: number
-  opsPort: number
-  sinkPort: number
-  signals: number
-  ledger: boolean
-  otherPort: number | null
-  bridge: Bridge | null
-}): string {
+type Ports = Record<'mqttPort' | 'tlsPort' | 'wsPort' | 'wssPort' | 'opsPort', number>
+
+function configText(options: Ports & GatewayOptions): string {
   const signals = [
     '- { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }',
     '- { type: OBD_TOTAL_ENGINE_TIME, path: engineHours.value, unit: h, part: ENGINE }',
   ].slice(0, options.signals)
-  const { sinkPort, otherPort, tlsPort } = options
+  const { sinkPort, tlsPort, ledger = true, otherPort = null, bridge = null } = options
   const files = 'tls: { cert: "${file:./cert.pem}", key: "${file:./key.pem}" }'
   const tls = tlsPort === 0 ? '' : `, { url: "mqtts://127.0.0.1:${tlsPort}", ${files} }`
   const wss = options.wssPort === 0 ? '' : `, { url: "wss://127.0.0.1:${options.wssPort}/mqtt", ${files} }`
@@ -205,7 +208,7 @@ ${signals.map((signal) => `        ${signal}`).join('\n')}`
       max_connections_per_address: 10000
       max_messages_per_s: 1000000
       max_bytes_per_s: 1GiB
-${bridgeText(options.bridge)}sources:
+${bridgeText(bridge)}sources:
   - name: trucks
     topic: telemetry/v1/{device}${mapping}${otherPort === null ? '' : other}
 devices: { unknown: accept }
@@ -217,7 +220,7 @@ delivery:
   batch: { max_payloads: 500, max_bytes: 1MiB, linger: 1s }
   max_in_flight: 4
   timeout: 30s${otherPort === null ? '' : providers}
-ledger: { enabled: ${options.ledger} }
+ledger: { enabled: ${ledger} }
 ops: { listen: "127.0.0.1:${options.opsPort}" }
 log: { level: info }
 `

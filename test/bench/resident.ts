@@ -21,6 +21,17 @@ export async function processorMs(pid: number): Promise<number> {
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerS
 }
 
+/** Of a process, for each of `count` messages, until `work` is done. */
+export async function measureUsEach<Result>(
+  pid: number,
+  count: number,
+  work: () => Promise<Result>,
+): Promise<{ result: Result; usEach: number }> {
+  const beforeMs = await processorMs(pid)
+  const result = await work()
+  return { result, usEach: (((await processorMs(pid)) - beforeMs) * 1000) / count }
+}
+
 export type Sampler = AsyncDisposable & {
   /** The most that was seen so far. */
   readonly maxBytes: number

@@ -23,7 +23,7 @@ import { measureProtocols } from './figures/protocols.ts'
 import { measurePubackLatency } from './figures/puback-latency.ts'
 import { measureSigning } from './figures/signing.ts'
 import { measureStatusLatency } from './figures/status-latency.ts'
-import { measureLoadCeiling, measureThroughput } from './figures/throughput.ts'
+import { measureThroughput } from './figures/throughput.ts'
 import { measureIdleMemory, measureTlsShare } from './figures/tls.ts'
 import { measureTwoProviders } from './figures/two-providers.ts'
 import { measureWatched } from './figures/watched.ts'
@@ -33,7 +33,6 @@ type Measure = (options: BenchOptions) => Promise<Figure[]>
 
 /** What one measurement yields; `--only` takes these names. */
 const measures: readonly { yields: readonly string[]; measure: Measure }[] = [
-  { yields: ['load_ceiling'], measure: measureLoadCeiling },
   {
     yields: ['throughput_16', 'processor_time_16'],
     measure: (options) =>

@@ -1,5 +1,8 @@
 // crash-world.ts: the environment of the daemons of a crash run: folder, config, service, devices, and the rules, which are
 // checked with sources other than the gateway: what the devices saw, what the service has, the spool after the last stop.
+//
+//   truck-1 to truck-3   exactly once, over both versions, both QoS, TCP and WebSocket, stored and clean sessions
+//   doomed               every payload is refused by the service: dead letters
 
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,21 +11,20 @@ import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import type { FaultsInput } from '../../src/sandbox/sandbox.ts'
 import { messageOf } from '../../src/std/gateway-error.ts'
 import { keepCompiledCode } from '../support/compiled-code.ts'
-import { openPayloads, runCommand, statusUntil, type Daemon, type LogLine } from '../support/driver/daemon.ts'
-import type { Fleet } from '../support/driver/fleet.ts'
-import { startKillable, type KillableOptions } from '../support/driver/killable.ts'
-import { judge, type Findings } from '../support/driver/oracle.ts'
-import { openService, type Service } from '../support/driver/service.ts'
-import type { Random } from '../support/random.ts'
 import {
-  cameOf,
-  contentOf,
-  createCrashFleet,
-  deadLetterOf,
-  doomedDevice,
-  expectedOf,
-  urlOf,
-} from './crash-fleet.ts'
+  openPayloads,
+  runCommand,
+  startDaemon,
+  statusUntil,
+  type Daemon,
+  type LogLine,
+} from '../support/driver/daemon.ts'
+import type { DevicePlan } from '../support/driver/device.ts'
+import { Fleet, type Sent } from '../support/driver/fleet.ts'
+import { startKillable } from '../support/driver/killable.ts'
+import { judge, nameOf, type Came, type Expected } from '../support/driver/oracle.ts'
+import { openService, type Payload, type Service } from '../support/driver/service.ts'
+import type { Random } from '../support/random.ts'
 
 export type CrashFindings = {
   published: number
@@ -33,12 +35,8 @@ export type CrashFindings = {
   batches: number
   /** Submissions of a batchId that the service had already accepted. */
   repeats: number
-  /** Copies that nothing tells from their message. */
-  repeated: number
   violations: string[]
 }
-
-type StartOptions = Omit<KillableOptions, 'configPath' | 'onLine'>
 
 export type CrashWorld = AsyncDisposable & {
   spoolPath: string
@@ -46,11 +44,11 @@ export type CrashWorld = AsyncDisposable & {
   fleet: Fleet
   /** The service answers 500 to every request, or normally again. */
   setDown(down: boolean): void
-  /** Events of all daemons, counted by kind. */
-  events: ReadonlyMap<string, number>
+  /** Kinds of events of all daemons, as their logs have them. */
+  events: ReadonlySet<string>
   /** Resolves at the next such event of a daemon. */
-  eventOf(...kinds: string[]): Promise<string>
-  start(options?: StartOptions): Daemon
+  eventOf(...kinds: string[]): Promise<LogLine>
+  start(options?: { withoutSync?: boolean }): Daemon
   /** Until the daemon has ended. */
   serve(daemon: Daemon): Promise<void>
   /**
@@ -69,6 +67,19 @@ export type WorldOptions = {
   env?: Record<string, string>
 }
 
+const doomedDevice = 'doomed'
+const stored = { version: 5, window: 16, clean: false, expiryS: 86_400 } as const
+
+const plans: readonly Omit<DevicePlan, 'message'>[] = [
+  // Slower than the others: its payloads are retried.
+  { name: doomedDevice },
+  { name: 'truck-1', ...stored },
+  { name: 'truck-2', window: 4 },
+  { name: 'truck-3', ...stored, qos: 2 },
+]
+/** Of this device. */
+const overWebSocket = 'truck-3'
+
 /** Batches are sent again and payloads are retried while daemons are killed. */
 const usualFaults: FaultsInput = {
   latency: { min: 0, max: 4 },
@@ -81,7 +92,7 @@ const usualFaults: FaultsInput = {
     { rate: 0.03, error_type: 'Busy', message: 'Later, please.' },
   ],
 }
-const drainBoundMs = 60_000
+const drainBoundMs = 120_000
 const commandMs = 60_000
 /** The most messages of each rule that are reported; further ones add no information. */
 const reportedMax = 5
@@ -92,36 +103,40 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
   const spoolPath = options.spoolPath ?? join(folder, 'spool')
   const configPath = join(folder, 'gateway.yaml')
   await writeFile(configPath, configText({ spoolPath, serviceUrl: service.url, spool: options.spool }))
-  const fleet = createCrashFleet()
+  // The times of the messages count from here: two days are late, and not too late.
+  const firstTs = Date.now() - 2 * 86_400_000
+  const tsOf = (n: number) => firstTs + n * 10
+  const message = (name: string) => (n: number) => ({
+    topic: `telemetry/v1/${name}`,
+    payload: JSON.stringify({ ts: tsOf(n), ...valuesOf(n) }),
+  })
+  const fleet = new Fleet(plans.map((plan) => ({ ...plan, message: message(plan.name) })))
   const violations: string[] = []
-  const events = new Map<string, number>()
-  const waiters: { kinds: string[]; resolve: (event: string) => void }[] = []
+  const events = new Set<string>()
+  const waiters = new Map<(line: LogLine) => void, readonly string[]>()
   keepCompiledCode()
 
   function onLine(line: LogLine): void {
-    const { observed: event } = line
-    if (event === undefined) return
-    events.set(event, (events.get(event) ?? 0) + 1)
+    const { event = '' } = line
+    events.add(event)
     if (event === 'chunk_damaged' || event === 'conservation_broken') violations.push(JSON.stringify(line))
-    for (let index = waiters.length - 1; index >= 0; index -= 1) {
-      const waiter = waiters[index]
-      if (waiter === undefined || !waiter.kinds.includes(event)) continue
-      waiters.splice(index, 1)
-      waiter.resolve(event)
-    }
+    for (const [resolve, kinds] of waiters)
+      if (kinds.includes(event) && waiters.delete(resolve)) resolve(line)
   }
 
-  function start(more: StartOptions = {}): Daemon {
-    return startKillable({ ...more, configPath, onLine, env: { ...options.env, ...more.env } })
+  function start({ withoutSync = false } = {}): Daemon {
+    const { env = {} } = options
+    return withoutSync
+      ? startKillable({ configPath, env, withoutSync })
+      : startDaemon(configPath, { env, onLine })
   }
 
   async function serve(daemon: Daemon): Promise<void> {
     const ports = await daemon.ready
-    if (ports !== null)
-      await fleet.serve(
-        (plan) => urlOf(plan, ports),
-        () => daemon.running,
-      )
+    if (ports === null) return
+    const urlOf = ({ name }: DevicePlan) =>
+      name === overWebSocket ? `ws://127.0.0.1:${ports.wsPort}/mqtt` : `mqtt://127.0.0.1:${ports.mqttPort}`
+    await fleet.serve(urlOf, () => daemon.running)
   }
 
   async function finish(running?: Daemon): Promise<CrashFindings> {
@@ -152,7 +167,13 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
   async function findings(): Promise<CrashFindings> {
     const deadLetters = await exportedLetters()
     const { arrivals } = service
-    const found = judge(expectedOf(fleet.messages()), [...cameOf(arrivals), ...deadLetters])
+    const came = arrivals.map(({ device, ts, content }) => ({ name: nameOf(device, ts), content }))
+    const expected = ({ plan: { name }, n, isAcked }: Sent): Expected => ({
+      name: nameOf(name, tsOf(n)),
+      isAcked,
+      ...(name === doomedDevice ? { end: 'dead letter' } : { content: textOf(valuesOf(n)) }),
+    })
+    const found = judge([...fleet.messages()].map(expected), [...came, ...deadLetters])
     const { batches, repeats } = service.stats()
     const { published, acked, resent } = fleet
     return {
@@ -163,18 +184,16 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
       deadLetters: deadLetters.length,
       batches,
       repeats,
-      repeated: arrivals.length + deadLetters.length - published,
       violations: [
         ...violations.map((what) => `noticed: ${what}`),
         ...(acked < published ? [`never acked: ${published - acked} messages`] : []),
-        ...linesOf({ answers: fleet.wrong, service: service.wrong() }),
-        ...linesOf(found),
+        ...linesOf({ answers: fleet.wrong, service: service.wrong(), ...found }),
       ],
     }
   }
 
   /** As the files have them, which `spool verify` must find in order. */
-  async function exportedLetters() {
+  async function exportedLetters(): Promise<Came[]> {
     const verified = await runCommand(['spool', 'verify', '--path', spoolPath], { timeoutMs: commandMs })
     const to = join(folder, 'letters.ndjson')
     const words = ['dead-letters', 'export', '--path', spoolPath, '--to', to]
@@ -192,7 +211,7 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
     events,
     eventOf: (...kinds) =>
       new Promise((resolve) => {
-        waiters.push({ kinds, resolve })
+        waiters.set(resolve, kinds)
       }),
     start,
     serve,
@@ -205,8 +224,22 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
   }
 }
 
+const valuesOf = (n: number) => ({ latitude: (n % 18_000) / 100 - 90, longitude: (n % 36_000) / 100 - 180 })
+const textOf = ({ latitude, longitude }: ReturnType<typeof valuesOf>) => `${latitude} ${longitude}`
+const contentOf = ({ gps }: Payload) => (gps === undefined ? '' : textOf(gps))
+
+/** A line of `dead-letters export`. */
+function deadLetterOf(line: string): Came {
+  const { payload } = JSON.parse(line) as {
+    payload?: { signalTimestamp: number; deviceIdentifier: { id: string } }
+  }
+  // A message that was not mapped is none that a device sent.
+  if (payload === undefined) return { name: line, end: 'dead letter' }
+  return { name: nameOf(payload.deviceIdentifier.id, payload.signalTimestamp), end: 'dead letter' }
+}
+
 /** One for each rule that is broken. */
-function linesOf(found: Findings | Record<string, string[]>): string[] {
+function linesOf(found: Record<string, string[]>): string[] {
   return Object.entries(found)
     .filter(([, names]) => names.length > 0)
     .map(([rule, names]) => `${rule} (${names.length}): ${names.slice(0, reportedMax).join('; ')}`)
@@ -236,20 +269,10 @@ sources:
     topic: telemetry/v1/{device}
     map:
       time: { path: ts, format: ms }
-      latitude: { path: gps.lat }
-      longitude: { path: gps.lon }
-      speed: { path: gps.speed, unit: km/h }
-      heading: { path: gps.heading }
-      in_motion: { path: gps.moving }
+      latitude: { path: latitude }
+      longitude: { path: longitude }
       signals:
-        - { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }
-        - { type: TRIP, path: $properties.trip }
 ${padding}
-  - name: parked
-    topic: parked/{device}
-    map: { latitude: { path: lat }, longitude: { path: lon } }
-  - name: plants
-    preset: sparkplug-b
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
 spool: { allow_in_memory: true, path: ${JSON.stringify(spoolPath)}, max_bytes: ${max_bytes}, min_free_bytes: ${min_free_bytes} }
 delivery:

@@ -13,7 +13,8 @@ import { openCrashWorld, type CrashWorld } from './crash-world.ts'
 const sizeMiB = 48
 const small = { max_bytes: '256MiB', min_free_bytes: '25MiB' }
 const ballastMiB = 16
-const timeout = 60_000
+/** Long, for a busy machine. */
+const timeout = 180_000
 
 const trial = await mountSmallDisk(1)
 const mayMount = trial !== null
@@ -61,14 +62,13 @@ describe.skipIf(!mayMount)('on a small disk (skipped where nothing may be mounte
       const tried = await openDiskWorld()
       const { world } = tried
       world.setDown(true)
-      const first = await world.eventOf('spool_held disk_low', 'spool_held spool_full', 'store_lost')
-      expect(first).toBe('spool_held disk_low')
+      expect(await world.eventOf('spool_held', 'store_lost')).toMatchObject({ reason: 'disk_low' })
       world.fleet.onAck = null
       const resumed = world.eventOf('spool_resumed')
       world.setDown(false)
       await resumed
       expect(await violationsAfter(tried)).toEqual([])
-      expect(world.events.get('store_lost')).toBeUndefined()
+      expect(world.events).not.toContain('store_lost')
     },
   )
 
@@ -78,10 +78,10 @@ describe.skipIf(!mayMount)('on a small disk (skipped where nothing may be mounte
     async () => {
       const tried = await openDiskWorld()
       const { world, disk } = tried
-      const noticed = world.eventOf('store_lost', 'spool_held disk_low')
+      const noticed = world.eventOf('store_lost', 'spool_held')
       disk.fill()
       // The ballast frees space to open the store again. Acks of new messages are still held.
-      if ((await noticed) === 'store_lost') await world.eventOf('store_reopened')
+      if ((await noticed).event === 'store_lost') await world.eventOf('store_reopened')
       world.fleet.onAck = null
       const resumed = world.eventOf('spool_resumed')
       await disk.clear()

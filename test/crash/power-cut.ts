@@ -6,6 +6,7 @@
 // Limit: a file that was created, renamed or deleted stays so, whether or not its directory was synced.
 
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { readdir, readFile, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -63,6 +64,8 @@ async function syncedSizes(record: string): Promise<Map<string, number>> {
 }
 
 async function cutBack(path: string, record: string): Promise<number> {
+  // The daemon was killed before it made one.
+  if (!existsSync(path)) return 0
   const sizes = await syncedSizes(record)
   let lost = 0
   for (const entry of await readdir(path, { withFileTypes: true, recursive: true })) {

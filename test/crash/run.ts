@@ -1,12 +1,12 @@
-// run.ts: many kills, as a command: `npm run test:crash -- [--kills N] [--power-cuts N] [--seed N]`.
+// run.ts: many kills, as a command: `npm run test:crash -- [--kills N] [--power-cuts N] [--seed N]
+// [--moment start|ack|answer|drained] [--service-down]`.
 //
 // Runs of a bounded number of kills follow each other, each with its own spool and seed: a run keeps every
 // message in memory until its rules are checked. Prints a line for each kill and a JSON report at the end.
-// Exit status 1 if a rule was broken. The seed determines points and faults; the timing in between is random.
+// Exit status 1 if a rule was broken. The seed determines moments and faults; the timing in between is random.
 
 import { parseArgs } from 'node:util'
-import { places, runCrashes, whyNoPowerCuts, type CrashReport } from './harness.ts'
-import { mistakes } from './kill-points.ts'
+import { moments, runCrashes, whyNoPowerCuts, type CrashReport } from './harness.ts'
 
 const deathsPerRun = 100
 
@@ -15,8 +15,7 @@ const { values } = parseArgs({
     kills: { type: 'string', default: '100' },
     'power-cuts': { type: 'string' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    place: { type: 'string' },
-    mistake: { type: 'string' },
+    moment: { type: 'string' },
     'service-down': { type: 'boolean', default: false },
   },
 })
@@ -25,8 +24,7 @@ const noPower = await whyNoPowerCuts()
 let killsLeft = countOf(values.kills)
 let cutsLeft = noPower === null ? countOf(values['power-cuts'] ?? String(Math.ceil(killsLeft / 4))) : 0
 if (noPower !== null) say(`no power cuts: ${noPower}`)
-const place = places.find((place) => place === values.place)
-const mistake = mistakes.find((mistake) => mistake === values.mistake)
+const moment = moments.find((one) => one === values.moment)
 
 const reports: CrashReport[] = []
 for (let seed = countOf(values.seed); killsLeft + cutsLeft > 0; seed += 1) {
@@ -41,8 +39,7 @@ for (let seed = countOf(values.seed); killsLeft + cutsLeft > 0; seed += 1) {
     powerCuts,
     progress: say,
     serviceDown: values['service-down'],
-    ...(place === undefined ? {} : { place }),
-    ...(mistake === undefined ? {} : { mistake }),
+    ...(moment === undefined ? {} : { moment }),
   })
   reports.push(report)
   process.stdout.write(`${JSON.stringify(report)}\n`)

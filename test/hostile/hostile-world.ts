@@ -20,7 +20,7 @@ export type HostileWorld = AsyncDisposable & {
   /** PEM of the authority of the TLS listener. */
   readonly ca: string
   readonly service: Service
-  /** The time of the payload 0 of the attempts. */
+  /** When it was opened. */
   readonly firstTime: number
   port(transport: Transport): number
   /** Of the broker behind the bridge. */

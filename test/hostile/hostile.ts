@@ -4,7 +4,6 @@
 //   route            TCP, TLS or WebSocket, and the version of MQTT
 //   honest-client    a process: 50 messages a second, one at a time, and newcomers
 //   attacker         a process: one of attackers/
-//   attempts/        what is tried once, with its expected result
 //
 // Each row has two honest clients: one of MQTT 3.1.1 over TCP and one of MQTT 5 over WebSocket, both with TLS where
 // the attacker has it. A row has three times: alone (the honest clients without an attacker), attacked, and settled

@@ -1,16 +1,8 @@
 // row-text.ts: a row of the table as text.
 
-import { isAsExpected, type AttemptReport } from './attempts/attempts.ts'
 import type { HonestReport } from './honest-client.ts'
 import type { Row } from './hostile.ts'
-import { routeText, schemes } from './route.ts'
-
-export function attemptLine(report: AttemptReport): string {
-  const { who, where, what, expected, transport, seen } = report
-  const head = isAsExpected(report) ? 'ok    ' : 'BROKEN'
-  const expectation = isAsExpected(report) ? seen : `${seen}; expected: ${expected}`
-  return `${head} ${(where === 'mqtt' ? schemes[transport] : where).padEnd(5)} ${who} ${what}: ${expectation}`
-}
+import { routeText } from './route.ts'
 
 const columns = [
   ['attack', 34],

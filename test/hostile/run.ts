@@ -1,6 +1,6 @@
 // run.ts: attackers against the real daemon, as a command: `npm run test:hostile -- [--only NAME,NAME] [--routes tcp/4,wss/5]
 // [--seconds 10] [--seed 1] [--packets 50000] [--settle 60] [--list]
-// [--attempts] [--properties 1000000]`.
+// [--properties 1000000]`.
 //
 // Runs each attack over TCP, TLS and WebSocket with and without TLS, and with MQTT 3.1.1 and 5: of the 8 routes it takes
 // 2 in turn, or all that --routes names (`--routes all` for all).
@@ -8,7 +8,6 @@
 // Prints a line for each attack: latency of the honest clients alone and beside the attacker, newcomers, RssAnon, and
 // what is wrong. Exit status 1 when a rule is broken. A name ending in * takes all that begin so.
 // With --properties it reads as many random packets of MQTT 5 in this process instead, half of them messages.
-// With --attempts it makes all attempts of attempts/ instead, and prints who tried what, where, and what was seen.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -18,12 +17,10 @@ import { fuzzProperties } from '../support/mqtt5-fuzz.ts'
 import { fuzzLayouts } from '../support/mqtt5-layout-fuzz.ts'
 import { suits, type Attack } from './attackers/attack-kit.ts'
 import { attacks } from './attackers/attacks.ts'
-import { isAsExpected, runAttempts } from './attempts/attempts.ts'
 import { runAttack } from './hostile.ts'
 import { keepCompiledCode } from '../support/compiled-code.ts'
-import { openHostileWorld } from './hostile-world.ts'
-import { allRoutes, routeOf, transports, type Route } from './route.ts'
-import { attemptLine, heading, lineOf } from './row-text.ts'
+import { allRoutes, routeOf, type Route } from './route.ts'
+import { heading, lineOf } from './row-text.ts'
 
 const { values } = parseArgs({
   options: {
@@ -34,7 +31,6 @@ const { values } = parseArgs({
     packets: { type: 'string', default: '50000' },
     settle: { type: 'string', default: '60' },
     list: { type: 'boolean', default: false },
-    attempts: { type: 'boolean', default: false },
     properties: { type: 'string' },
   },
 })
@@ -51,7 +47,6 @@ const wanted = attacks.filter(({ name }) => isWanted(name))
 if (wanted.length === 0)
   throw new Error(`no attack has this name; there are ${attacks.map(({ name }) => name).join(', ')}`)
 if (values.properties !== undefined) readPackets(Number(values.properties), Number(values.seed))
-else if (values.attempts) await makeAttempts()
 else if (values.list)
   for (const { name, does } of wanted) process.stdout.write(`${name.padEnd(26)} ${does}\n`)
 else await runAll()
@@ -63,35 +58,12 @@ function readPackets(count: number, seed: number): void {
   process.stdout.write(`${JSON.stringify({ seed, messages, others })}\n`)
 }
 
-async function makeAttempts(): Promise<void> {
-  await withFolder(async (folder) => {
-    await using world = await openHostileWorld(folder)
-    const reports = await runAttempts(world, transports, (report) =>
-      process.stdout.write(`${attemptLine(report)}\n`),
-    )
-    summarize(reports.length, reports.filter((report) => !isAsExpected(report)).length)
-  })
-}
-
-async function withFolder(work: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), 'gateway-hostile-'))
-  try {
-    await work(folder)
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
-}
-
-function summarize(rows: number, broken: number): void {
-  process.stdout.write(`${rows} rows, ${broken} not as expected\n`)
-  process.exitCode = broken > 0 ? 1 : 0
-}
-
 async function runAll(): Promise<void> {
   const rows = wanted.flatMap((attack, index) => routesOf(attack, index).map((route) => ({ attack, route })))
   let broken = 0
   process.stdout.write(`${heading}\n`)
-  await withFolder(async (folder) => {
+  const folder = await mkdtemp(join(tmpdir(), 'gateway-hostile-'))
+  try {
     for (const { attack, route } of rows) {
       const row = await runAttack(folder, attack, {
         ...route,
@@ -106,8 +78,11 @@ async function runAll(): Promise<void> {
       if (row.violations.length > 0) broken += 1
       process.stdout.write(`${lineOf(row)}\n`)
     }
-    summarize(rows.length, broken)
-  })
+    process.stdout.write(`${rows.length} rows, ${broken} not as expected\n`)
+    process.exitCode = broken > 0 ? 1 : 0
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
 }
 
 function routesOf(attack: Attack, index: number): readonly Route[] {

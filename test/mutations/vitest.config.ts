@@ -6,7 +6,7 @@ import { SkippedTests } from '../all/skipped-tests.ts'
 keepCompiledCode()
 keepFoldersOnDisk()
 
-// `npm run test:mutations`: makes mistakes in the daemon that the simulation and the crash test must notice. Too long for
+// `npm run test:mutations`: makes mistakes in the daemon that the simulation must notice. Too long for
 // `npm run test:system`.
 export default defineConfig({
   test: {

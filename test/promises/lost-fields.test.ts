@@ -5,6 +5,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { newFolder } from '../support/folders.ts'
 import { send } from '../support/ops-world.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
@@ -116,10 +117,76 @@ async function settled({ pipeline, got }: Fleet, payloads: number): Promise<void
   expect(got()).toHaveLength(payloads)
 }
 
-describe('a path that the mapping renames', () => {
-  const wrong = ['gps.lat }', 'gps.latitude }'] as const
-  const right = ['gps.latitude }', 'gps.lat }'] as const
+/** A receiver that finds no satellites. */
+const withoutFix = (n: number) => ({ ...usual(n), gps: { lat: null, lon: null, spd: 0 } })
+const parked = (n: number) => ({ ts: start + n * 1000, odo: 1000 + n })
+const renamed = (n: number) => {
+  const { gps, ...body } = usual(n) as { gps: Body }
+  return { ...body, gps: { latitude: gps['lat'], longitude: gps['lon'], spd: 50 } }
+}
+const wrong = ['gps.lat }', 'gps.latitude }'] as const
+const right = ['gps.latitude }', 'gps.lat }'] as const
+const difference = ['signals: [', 'signals: [{ type: DRIVEN, expr: odo - previous.odo }, '] as const
 
+type Change = [from: string, to: string][]
+type Row = { what: string; count?: number; change?: Change }
+type Lost = Row & {
+  edit?: [from: string, to: string]
+  options?: string
+  first?: Body
+  then?: Body
+  key: string
+  says?: string
+  why?: string
+  keepsNothing?: boolean
+}
+type Quiet = Row & {
+  before?: number
+  body: keyof typeof bodies
+  more?: Body
+  usual?: string[]
+}
+
+const bodies = { usual, parked, renamed, withoutFix }
+const cases = parse(await readFile(join(import.meta.dirname, 'lost-fields.cases.yaml'), 'utf8')) as {
+  lost: Lost[]
+  quiet: Quiet[]
+}
+
+const changeAll = (fleet: Fleet, change: Change) =>
+  fleet.edit(/^[^]*$/, (text) => change.reduce((changed, pair) => changed.replace(...pair), text))
+
+test.each(cases.lost)('$what is said to be lost', async (row) => {
+  const { count = 9, edit, options, first, then, change, key, says = '', why = '' } = row
+  const names = trucks(count)
+  const fleet = await startFleet(count, { ...(edit && { edit }), ...(options && { options }) })
+  await fleet.send(names, 0, (n) => ({ ...usual(n), ...first }))
+  for (const n of [1, 2]) await fleet.send(names, n)
+  if (change !== undefined) await changeAll(fleet, change)
+  await untilLost(fleet, names, (n) => ({ ...usual(n), ...then }))
+  expect(fleet.condition()).toMatchObject({ key, what: expect.stringMatching(says) })
+  expect(fleet.condition()!.why).toContain(why)
+  const mayKeep = row.keepsNothing !== true
+  expect(mayKeep || fleet.deadLetters() === 0, 'what is kept').toBe(true)
+})
+
+test.each(cases.quiet)('$what is no alarm', async (row) => {
+  const { count = 9, change = [], before = 0, body, more } = row
+  const names = trucks(count)
+  const fleet = await startFleet(count)
+  await healthy(fleet, names, 5)
+  for (let sent = 0; sent < before + 10; sent += 1) {
+    if (sent === before && change.length > 0) await changeAll(fleet, change)
+    for (const name of names) {
+      const bodyOf = row.usual?.includes(name) ? usual : bodies[body]
+      await fleet.send([name], 5 + sent, (n) => ({ ...bodyOf(n), ...more }))
+    }
+  }
+  expect(fleet.condition()).toBeUndefined()
+  expect(fleet.deadLetters()).toBe(0)
+})
+
+describe('a path that the mapping renames', () => {
   test('for 13 devices: it is said, what they send is kept, and its position is sent later, once', async () => {
     const names = trucks(13)
     const fleet = await startFleet(13)
@@ -159,15 +226,6 @@ describe('a path that the mapping renames', () => {
     expect(fleet.deadLetters()).toBe(0)
   })
 
-  test('for the only device: after a few of its messages', async () => {
-    const fleet = await startFleet(1)
-    await healthy(fleet, ['truck-1'])
-    await fleet.edit(...wrong)
-    for (let n = 3; n < 8; n += 1) await fleet.send(['truck-1'], n)
-    await fleet.pipeline.until(() => fleet.condition() !== undefined)
-    expect(fleet.condition()!.what).toMatch(/^1 of 1 device/)
-  })
-
   test('of a signal: the signal is sent later, without the position', async () => {
     const names = trucks(9)
     const fleet = await startFleet(9)
@@ -184,19 +242,6 @@ describe('a path that the mapping renames', () => {
     const later = laterOnes()
     expect(new Set(later.map(({ device }) => device)).size).toBe(9)
     expect(later).toHaveLength(9)
-  })
-
-  test('of a part of the position: it is said, and nothing is kept, since it has no payload of its own', async () => {
-    const names = trucks(9)
-    const fleet = await startFleet(9)
-    await healthy(fleet, names)
-    await fleet.edit('gps.spd', 'gps.speed')
-    for (const n of [3, 4]) await fleet.send(names, n)
-    await fleet.pipeline.until(() => fleet.condition() !== undefined)
-    expect(fleet.condition()).toMatchObject({ key: 'fleet|speed' })
-    expect(fleet.condition()!.why).toContain('nothing is kept')
-    await settled(fleet, 5 * 9)
-    expect(fleet.deadLetters()).toBe(0)
   })
 
   test('while the gateway is stopped', async () => {
@@ -226,18 +271,6 @@ describe('a path that the mapping renames', () => {
 })
 
 describe('a change of the mapping that takes away', () => {
-  const difference = ['signals: [', 'signals: [{ type: DRIVEN, expr: odo - previous.odo }, '] as const
-
-  test('what reads previous values', async () => {
-    const names = trucks(9)
-    const fleet = await startFleet(9, { edit: difference })
-    await healthy(fleet, names)
-    await fleet.edit('odo - previous.odo', 'odometer - previous.odometer')
-    await untilLost(fleet, names)
-    expect(fleet.condition()).toMatchObject({ key: 'fleet|signal DRIVEN' })
-    expect(fleet.deadLetters()).toBe(0)
-  })
-
   test('the values that were previous ones, for the first message of each device, is no alarm', async () => {
     const names = trucks(12)
     const both = (n: number) => ({ ...usual(n), total: 500 + n })
@@ -246,29 +279,6 @@ describe('a change of the mapping that takes away', () => {
     await fleet.edit('odo - previous.odo', 'total - previous.total')
     for (let n = 30; n < 34; n += 1) await fleet.send(names, n, both)
     expect(fleet.pipeline.events.filter(({ kind }) => kind === 'field_lost')).toEqual([])
-  })
-
-  test('a value that was remembered', async () => {
-    const names = trucks(9)
-    const options = 'fix: { valid: lock == 1 }\n    remember: { names: [lock], for: 1d }'
-    const fleet = await startFleet(9, {
-      options,
-      edit: ['speed:', 'in_motion: { path: moving }\n      speed:'],
-    })
-    await fleet.send(names, 0, (n) => ({ ...usual(n), lock: 1 }))
-    for (const n of [1, 2]) await fleet.send(names, n)
-    await fleet.edit('[lock]', '[moving]')
-    await untilLost(fleet, names)
-    expect(fleet.condition()).toMatchObject({ key: 'fleet|position' })
-  })
-
-  test('a field, with another name of the source', async () => {
-    const names = trucks(9)
-    const fleet = await startFleet(9)
-    await healthy(fleet, names)
-    await fleet.edit(/fleet\n|path: odo/g, (word) => (word === 'path: odo' ? 'path: odometer' : 'trucks\n'))
-    await untilLost(fleet, names)
-    expect(fleet.condition()).toMatchObject({ key: 'trucks|signal OBD_LIFETIME_ODOMETER' })
   })
 
   test.each([
@@ -318,25 +328,9 @@ describe('a change of the mapping that takes away', () => {
     await untilLost(fleet, names)
     expect(fleet.condition()).toMatchObject({ key: 'fleet|signal OBD_LIFETIME_ODOMETER' })
   })
-
-  test('the times of the devices, whose messages are sent with their arrival', async () => {
-    const names = trucks(9)
-    const fleet = await startFleet(9, { edit: ['format: ms', 'format: ms, missing: arrival'] })
-    await healthy(fleet, names)
-    await fleet.edit('path: ts', 'path: timestamp')
-    await untilLost(fleet, names)
-    expect(fleet.condition()).toMatchObject({ key: 'fleet|time' })
-    expect(fleet.condition()!.what).toContain('that sent their own times')
-    expect(fleet.deadLetters()).toBe(0)
-  })
 })
 
 describe('an update of the devices', () => {
-  const renamed = (n: number) => {
-    const { gps, ...body } = usual(n) as { gps: Body }
-    return { ...body, gps: { latitude: gps['lat'], longitude: gps['lon'], spd: 50 } }
-  }
-
   test('that renames a key of all of them is said with the key', async () => {
     const names = trucks(6)
     const fleet = await startFleet(6)
@@ -362,45 +356,6 @@ describe('an update of the devices', () => {
     expect(fleet.condition()).toBeUndefined()
     expect(fleet.deadLetters()).toBe(0)
   })
-
-  test.each([
-    ['of a part of them', (name: string) => (name === 'truck-1' ? usual : renamed)],
-    ['of fewer than five', (name: string) => (Number(name.slice(6)) > 4 ? null : renamed)],
-    ['that leaves nothing unread, as in a hall without GPS', () => withoutFix],
-  ])('%s is no alarm', async (_what, bodyOf) => {
-    const names = trucks(6)
-    const fleet = await startFleet(6)
-    await healthy(fleet, names)
-    for (let n = 3; n < 12; n += 1)
-      for (const name of names) {
-        const body = bodyOf(name)
-        if (body !== null) await fleet.send([name], n, body)
-      }
-    expect(fleet.condition()).toBeUndefined()
-    expect(fleet.deadLetters()).toBe(0)
-  })
-})
-
-const withoutFix = (n: number) => ({ ...usual(n), gps: { lat: null, lon: null, spd: 0 } })
-
-test('a change of another field is no reason: vehicles that have just parked lack what they have on the road', async () => {
-  const fleet = await startFleet(1)
-  await healthy(fleet, ['truck-1'])
-  await fleet.edit('path: odo', 'path: odo, scale: 2')
-  for (let n = 3; n < 12; n += 1) await fleet.send(['truck-1'], n, withoutFix)
-  expect(fleet.condition()).toBeUndefined()
-  expect(fleet.deadLetters()).toBe(0)
-})
-
-test('a fleet that stands in a hall while the mapping is changed is no alarm', async () => {
-  const names = trucks(6)
-  const fleet = await startFleet(6)
-  await healthy(fleet, names)
-  for (let n = 3; n < 14; n += 1) await fleet.send(names, n, withoutFix)
-  await fleet.edit('unit: km/h', 'unit: m/s')
-  for (let n = 14; n < 20; n += 1) await fleet.send(names, n, withoutFix)
-  expect(fleet.condition()).toBeUndefined()
-  expect(fleet.deadLetters()).toBe(0)
 })
 
 describe('what is kept', () => {
@@ -511,66 +466,6 @@ describe('a message that waited while a field was lost', () => {
     const path = '/control/dead-letters/remap?reason=BAD_TIME'
     await (await send(fleet.pipeline.gateway.addresses.control, path, { method: 'POST' })).json()
     expect(fleet.deadLetters()).toBe(before)
-  })
-})
-
-describe('an update that changes the kind of a value', () => {
-  test.each([
-    [
-      'a position of texts',
-      (n: number) => ({ ...usual(n), gps: { lat: 'N52.1', lon: 'E13.4', spd: 5 } }),
-      'gps.lat',
-    ],
-    [
-      'an odometer with its unit',
-      (n: number) => ({ ...usual(n), odo: { value: 1000 + n, unit: 'km' } }),
-      'odo',
-    ],
-    ['an odometer as a text', (n: number) => ({ ...usual(n), odo: '1000 km' }), 'odo'],
-  ])('%s is said with the path', async (_what, body, path) => {
-    const names = trucks(6)
-    const fleet = await startFleet(6)
-    await healthy(fleet, names)
-    await untilLost(fleet, names, body)
-    expect(fleet.condition()!.why).toContain(`"${path}"`)
-  })
-})
-
-describe('the night', () => {
-  const parked = (n: number) => ({ ts: start + n * 1000, odo: 1000 + n })
-  test.each([
-    [
-      'new keys of a parked vehicle',
-      (n: number) => ({ ...parked(n), vbat: 12.4, rssi: -70, state: 'parked' }),
-    ],
-    ['an event without a position', (n: number) => ({ ...parked(n), event: 'door', door: 1 })],
-  ])('with %s is no alarm', async (_what, body) => {
-    const names = trucks(8)
-    const fleet = await startFleet(8)
-    await healthy(fleet, names, 5)
-    for (let n = 5; n < 15; n += 1) await fleet.send(names, n, body)
-    expect(fleet.condition()).toBeUndefined()
-    expect(fleet.deadLetters()).toBe(0)
-  })
-
-  test.each([
-    [
-      'plausibility',
-      'topic: fleet/{device}',
-      'topic: fleet/{device}\n    plausibility: { speed: { max: 200 } }',
-    ],
-    ['a default', 'topic: fleet/{device}', 'topic: fleet/{device}\n    defaults: { carrier: ACME }'],
-    ['max_records', 'topic: fleet/{device}', 'topic: fleet/{device}\n    max_records: 50'],
-    ['absent', 'path: gps.lat }', 'path: gps.lat, absent: [0] }'],
-    ['a quantity', 'path: odo', 'path: odo, quantity: odometer'],
-  ])('after a change of %s is no alarm', async (_what, from, to) => {
-    const names = trucks(4)
-    const fleet = await startFleet(4)
-    await healthy(fleet, names)
-    await fleet.edit(from, to)
-    for (let n = 3; n < 12; n += 1)
-      await fleet.send(names, n, (at) => (_what === 'a quantity' ? { ...usual(at), odo: null } : parked(at)))
-    expect(fleet.condition()).toBeUndefined()
   })
 })
 

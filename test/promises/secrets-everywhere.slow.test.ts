@@ -251,6 +251,8 @@ describe('marked secrets', () => {
     shown.set('events', JSON.stringify(pipeline.events))
     shown.set('spool directory', await filesBelow(join(folder, 'spool')))
     expect(shown.get('log')).toContain('client_refused')
+    // Not as a part of an authorization header either.
+    for (const text of shown.values()) expect(text).not.toMatch(/Signature=/)
     expect(shown.get('/devices/truck-1 200')).toContain('"token":"***","firmware":"4.1-of-truck-1"')
     expect(shown.get('support bundle')).toContain('base_url')
     expectNone(shown, [...Object.values(marks), key.split('\n')[2] ?? '', hash.split('$').at(-1) ?? ''])

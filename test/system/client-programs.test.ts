@@ -10,7 +10,6 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { connectAsync } from 'mqtt'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { nextPayload, positionOf } from '../hostile/attempts/attempt.ts'
 import { fleetUser, openHostileWorld, type HostileWorld } from '../hostile/hostile-world.ts'
 import { eventually } from '../support/eventually.ts'
 import { connectBytes, publishBytes } from '../support/mqtt-device.ts'
@@ -68,10 +67,12 @@ describe('client programs against the real daemon', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
+  let published = 0
   /** Numbers of payloads that no other test publishes, and their messages. */
   function messages(count: number): { numbers: number[]; texts: string[] } {
-    const numbers = Array.from({ length: count }, nextPayload)
-    return { numbers, texts: numbers.map((number) => positionOf(world, number)) }
+    const numbers = Array.from({ length: count }, () => (published += 1))
+    const gps = { lat: 51, lon: 9 }
+    return { numbers, texts: numbers.map((n) => JSON.stringify({ ts: world.firstTime + n, gps })) }
   }
 
   /** Those of them that are at the service, when all are or the time of the test is over. */

@@ -8,8 +8,8 @@ keepCompiledCode()
 keepFoldersOnDisk()
 
 // `npm run test:system`: packs and installs the release, which needs npm and the registry; damages a sample
-// of spools; kills the daemon during releases, requeues, imports, copies of the ledger and work on batches,
-// on a full disk, and by power cuts; runs the commands of the documentation; tries damaged files one by one,
+// of spools; kills the daemon at random moments, during imports and copies of the ledger, on a full disk, and by power
+// cuts; runs the commands of the documentation; tries damaged files one by one,
 // custody with NATS, and other tests that take long (`*.slow.test.ts`). Too long for `npm test`.
 
 /** What measures how an honest client is served, and how quickly a page opens. */

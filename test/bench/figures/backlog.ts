@@ -4,7 +4,7 @@
 // The drain is compared with that of a tenth of the payloads, in turn; a rate counts from 5 % to 95 % of the
 // payloads, so that neither the first probe nor the last half-full batch weighs in.
 
-import { diskBytes, makeFolder, median, rounded, runLoad, startSink, until } from '../bench.ts'
+import { figureOf, diskBytes, makeFolder, median, rounded, runLoad, startSink, until } from '../bench.ts'
 import type { BenchOptions, Figure, Sink } from '../bench.ts'
 import { startGateway } from '../gateway.ts'
 import type { Gateway } from '../gateway.ts'
@@ -128,19 +128,18 @@ async function settledDisk(gateway: Gateway, options: { enough: number; restMs: 
 function drainFigure({ small, big }: { small: readonly Backlog[]; big: readonly Backlog[] }): Figure {
   const rate = ({ drainPerS }: Backlog) => drainPerS
   const value = median(big.map(rate)) / median(small.map(rate))
-  return {
+  return figureOf({
     figure: 'drain',
-    value: rounded(value),
+    value,
     unit: `share of the rate at ${small[0]?.payloads} payloads`,
-    target: '>= 0.85',
-    reached: value >= 0.85,
+    atLeast: 0.85,
     detail: {
       payloads: big[0]?.payloads,
       payloadsPerS: big.map((run) => Math.round(run.drainPerS)),
       smallPayloadsPerS: small.map((run) => Math.round(run.drainPerS)),
       intakePerS: big.map((run) => Math.round(run.intakePerS)),
     },
-  }
+  })
 }
 
 function diskFigures(runs: readonly Backlog[]): Figure[] {
@@ -153,50 +152,48 @@ function diskFigures(runs: readonly Backlog[]): Figure[] {
     drainedMb: rounded(run.drainedDiskBytes / 1e6, 1),
   }))
   return [
-    {
+    figureOf({
       figure: 'disk_pending',
-      value: rounded(pending),
+      value: pending,
       unit: 'disk bytes per payload byte',
-      target: '<= 0.5',
-      reached: pending <= 0.5,
+      atMost: 0.5,
       detail,
-    },
-    {
+    }),
+    figureOf({
       figure: 'disk_drained',
-      value: rounded(drained),
+      value: drained,
       unit: 'share of the peak',
-      target: '<= 0.05',
-      reached: drained <= 0.05,
+      atMost: 0.05,
       detail,
-    },
+    }),
   ]
 }
 
 function residentFigure(runs: readonly Backlog[]): Figure {
   const most = Math.max(...runs.flatMap((run) => Object.values(run.residentMaxBytes)))
-  return {
+  return figureOf({
     figure: 'resident',
-    value: rounded(most / 1e6, 1),
+    value: most / 1e6,
+    digits: 1,
     unit: 'MB of RssAnon at most',
-    target: '<= 250',
-    reached: most <= 250e6,
+    atMost: 250,
     detail: runs.map(({ residentMaxBytes: { intake, restarted, drain } }) => ({
       intakeMb: rounded(intake / 1e6, 1),
       restartedMb: rounded(restarted / 1e6, 1),
       drainMb: rounded(drain / 1e6, 1),
     })),
-  }
+  })
 }
 
 function startUpFigure(runs: readonly Backlog[]): Figure {
   const startUpMs = runs.flatMap((run) => run.startUpMs)
   const value = median(startUpMs)
-  return {
+  return figureOf({
     figure: 'startup',
-    value: Math.round(value),
+    value,
+    digits: 0,
     unit: 'ms until ready',
-    target: '<= 2000',
-    reached: value <= 2000,
+    atMost: 2000,
     detail: { payloads: runs[0]?.payloads, startUpMs: startUpMs.map(Math.round) },
-  }
+  })
 }

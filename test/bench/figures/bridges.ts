@@ -3,12 +3,12 @@
 // messages of the same load generator, one after the other, each while nothing else subscribes.
 
 import { setTimeout as wait } from 'node:timers/promises'
-import { makeFolder, median, rounded, runLoad, startSink } from '../bench.ts'
+import { figureOf, makeFolder, median, rounded, runLoad, startSink } from '../bench.ts'
 import type { BenchOptions, Figure } from '../bench.ts'
 import { startServer } from '../children.ts'
 import { startGateway } from '../gateway.ts'
 import { hasMosquitto, startMosquitto } from '../mosquitto-child.ts'
-import { processorMs } from '../resident.ts'
+import { measureUsEach } from '../resident.ts'
 
 const fullMessages = 200_000
 /** mqtt.js alone is slow: it gets fewer messages. */
@@ -35,12 +35,10 @@ async function measureConnections(connections: number, options: BenchOptions): P
     gateway.push(await gatewayRun(connections, messages, options))
   }
   const rates = (runs: readonly Run[]) => runs.map(({ perS }) => perS)
-  return {
+  return figureOf({
     figure: `bridge_${connections}`,
-    value: rounded(median(rates(gateway)) / median(rates(bare))),
+    value: median(rates(gateway)) / median(rates(bare)),
     unit: 'times mqtt.js alone',
-    target: null,
-    reached: null,
     detail: {
       messages,
       connections,
@@ -49,7 +47,7 @@ async function measureConnections(connections: number, options: BenchOptions): P
       gatewayCpuUsEach: gateway.map(({ cpuUsEach }) => rounded(cpuUsEach, 2)),
       bareCpuUsEach: bare.map(({ cpuUsEach }) => rounded(cpuUsEach, 2)),
     },
-  }
+  })
 }
 
 async function bareRun(connections: number, messages: number, { dir }: BenchOptions): Promise<Run> {
@@ -86,14 +84,13 @@ async function measured(run: {
   acked: () => Promise<number>
 }): Promise<Run> {
   const { port, messages, pid, acked } = run
-  const cpuMs = await processorMs(pid)
-  const startedAtMs = performance.now()
-  const load = runLoad({ port, messages, connections: 16, window: 64 })
-  while ((await acked()) < messages) await wait(10)
-  const tookMs = performance.now() - startedAtMs
-  await load
-  return {
-    perS: (messages * 1000) / tookMs,
-    cpuUsEach: (((await processorMs(pid)) - cpuMs) * 1000) / messages,
-  }
+  const { result: tookMs, usEach } = await measureUsEach(pid, messages, async () => {
+    const startedAtMs = performance.now()
+    const load = runLoad({ port, messages, connections: 16, window: 64 })
+    while ((await acked()) < messages) await wait(10)
+    const took = performance.now() - startedAtMs
+    await load
+    return took
+  })
+  return { perS: (messages * 1000) / tookMs, cpuUsEach: usEach }
 }

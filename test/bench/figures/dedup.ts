@@ -8,7 +8,7 @@ import { openSpool } from '../../../src/spool/spool.ts'
 import { createWindow } from '../../../src/spool/chunk-log/dedup-window.ts'
 import { openLevelStore, realDisk } from '../../../src/storage/storage.ts'
 import { systemClock } from '../../../src/std/clock.ts'
-import { makeFolder, median, rounded } from '../bench.ts'
+import { figureOf, makeFolder, median, rounded } from '../bench.ts'
 import type { BenchOptions, Figure } from '../bench.ts'
 import { openTrucks, timeOf, truckMessages } from '../trucks.ts'
 
@@ -31,19 +31,19 @@ export async function measureDedup({ dir, scale }: BenchOptions): Promise<Figure
   const windowMs = measureWindow(known, count)
   const value = windowMs / wholeMs
   return [
-    {
+    figureOf({
       figure: 'dedup',
-      value: rounded(value, 4),
+      value,
+      digits: 4,
       unit: 'share of mapping and appending a message',
-      target: '<= 0.10',
-      reached: value <= 0.1,
+      atMost: 0.1,
       detail: {
         knownKeys: known,
         windowUsEach: rounded((windowMs / count) * 1000),
         wholeUsEach: rounded((wholeMs / count) * 1000),
         untilDurableUsEach: rounded((wallMs / count) * 1000),
       },
-    },
+    }),
   ]
 }
 

@@ -3,7 +3,7 @@
 //
 // The same drain without live traffic is the other side of the comparison, in the same run.
 
-import { makeFolder, median, rounded, runLoad, startSink, until } from '../bench.ts'
+import { figureOf, makeFolder, median, runLoad, startSink, until } from '../bench.ts'
 import type { BenchOptions, Figure, Sink } from '../bench.ts'
 import { startGateway } from '../gateway.ts'
 import type { Gateway } from '../gateway.ts'
@@ -31,22 +31,21 @@ export async function measureDrainLive(options: BenchOptions): Promise<Figure[]>
     median(busy.map(({ payloadsPerS }) => payloadsPerS)) / median(quiet.map((run) => run.payloadsPerS))
   const detail = { payloads, livePerS, answerMs, busy, quiet }
   return [
-    {
+    figureOf({
       figure: 'fresh',
-      value: Math.round(p95Ms),
+      value: p95Ms,
+      digits: 0,
       unit: 'ms from publish to accepted, p95, during the whole drain',
-      target: `<= ${2000 + lingerMs}`,
-      reached: p95Ms <= 2000 + lingerMs,
+      atMost: 2000 + lingerMs,
       detail,
-    },
-    {
+    }),
+    figureOf({
       figure: 'drain_live',
-      value: rounded(share),
+      value: share,
       unit: 'share of the rate without live traffic',
-      target: '>= 0.8',
-      reached: share >= 0.8,
+      atLeast: 0.8,
       detail: null,
-    },
+    }),
   ]
 }
 

@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { startNats, hasNats } from '../../engines/nats-engine.ts'
 import { startRabbit, hasRabbit } from '../../engines/rabbit-engine.ts'
 import type { Engine } from '../../engines/message-engine.ts'
-import { makeFolder, median, rounded, runLoad, startSink } from '../bench.ts'
+import { figureOf, makeFolder, median, rounded, runLoad, startSink } from '../bench.ts'
 import type { BenchOptions, Figure } from '../bench.ts'
 import { startServer } from '../children.ts'
 import { startGateway } from '../gateway.ts'
@@ -45,12 +45,10 @@ async function measurePartitions(
     gateway.push(await measured({ engine, partitions, messages, isBare: false }, options))
   }
   const rates = (runs: readonly Run[]) => runs.map(({ perS }) => perS)
-  return {
+  return figureOf({
     figure: `${engine}_${partitions}`,
-    value: rounded(median(rates(gateway)) / median(rates(bare))),
+    value: median(rates(gateway)) / median(rates(bare)),
     unit: 'share of the client alone',
-    target: null,
-    reached: null,
     detail: {
       messages,
       partitions,
@@ -59,7 +57,7 @@ async function measurePartitions(
       gatewayCpuUsEach: gateway.map(({ cpuUsEach }) => rounded(cpuUsEach, 2)),
       bareCpuUsEach: bare.map(({ cpuUsEach }) => rounded(cpuUsEach, 2)),
     },
-  }
+  })
 }
 
 type Case = { engine: EngineName; partitions: number; messages: number; isBare: boolean }

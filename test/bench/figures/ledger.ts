@@ -4,13 +4,14 @@
 // is idle and its ledger has copied everything. A run is long enough to have copying in it; what is copied after its
 // end is in the processor time of the detail.
 
-import { makeFolder, median, rounded, runLoad, startSink, until } from '../bench.ts'
+import { figureOf, makeFolder, median, rounded, runLoad, startSink, until } from '../bench.ts'
 import type { BenchOptions, Figure, Sink } from '../bench.ts'
 import { startGateway } from '../gateway.ts'
 import type { Gateway } from '../gateway.ts'
-import { processorMs, sampleResident } from '../resident.ts'
+import { measureUsEach, sampleResident } from '../resident.ts'
+import { endToEnd } from './throughput.ts'
 
-type Run = { deliveredPerS: number; ackedPerS: number; cpuUsEach: number }
+type Run = { deliveredPerS: number; ackedPerS: number; usEach: number }
 
 export async function measureLedger(options: BenchOptions): Promise<Figure[]> {
   const messages = Math.max(16_000, Math.round(1_200_000 * options.scale))
@@ -33,23 +34,22 @@ export async function measureLedger(options: BenchOptions): Promise<Figure[]> {
   const value = median(shares)
   const { ledger } = await on.status()
   return [
-    {
+    figureOf({
       figure: 'ledger',
-      value: rounded(value),
+      value,
       unit: 'share of the payloads a second without a ledger',
-      target: '>= 0.9',
-      reached: value >= 0.9,
+      atLeast: 0.9,
       detail: {
         messages,
         shares: shares.map((share) => rounded(share)),
         deliveredPerS: columns(runs, (run) => Math.round(run.deliveredPerS)),
         ackedPerS: columns(runs, (run) => Math.round(run.ackedPerS)),
-        cpuUsEach: columns(runs, (run) => rounded(run.cpuUsEach, 2)),
+        cpuUsEach: columns(runs, (run) => rounded(run.usEach, 2)),
         recordBytesEach: rounded((ledger?.bytes ?? 0) / Math.max(1, ledger?.records ?? 0), 1),
         missed: ledger?.missed,
         residentMaxMb: [residentOn, residentOff].map(({ maxBytes }) => rounded(maxBytes / 1e6, 1)),
       },
-    },
+    }),
   ]
 }
 
@@ -59,21 +59,13 @@ const columns = (runs: { on: readonly Run[]; off: readonly Run[] }, read: (run: 
 })
 
 async function measure(gateway: Gateway, sink: Sink, messages: number): Promise<Run> {
-  await sink.open()
-  const cpuMs = await processorMs(gateway.pid)
-  const startedMs = performance.now()
-  const { ackedPerS } = await runLoad({ port: gateway.mqttPort, messages })
-  await until('the sink has every payload', async () => (await sink.stats()).payloads >= messages, {
-    timeoutMs: 300_000,
-    everyMs: 20,
+  const { result, usEach } = await measureUsEach(gateway.pid, messages, async () => {
+    const load = () => runLoad({ port: gateway.mqttPort, messages })
+    const run = await endToEnd({ gateway, sink }, messages, load)
+    await until('the ledger has copied everything', async () => isCopied(gateway), { timeoutMs: 60_000 })
+    return run
   })
-  const deliveredPerS = (messages * 1000) / (performance.now() - startedMs)
-  await until('the ledger has copied everything', async () => isCopied(gateway), { timeoutMs: 60_000 })
-  return {
-    deliveredPerS,
-    ackedPerS,
-    cpuUsEach: (((await processorMs(gateway.pid)) - cpuMs) * 1000) / messages,
-  }
+  return { ...result, usEach }
 }
 
 async function isCopied(gateway: Gateway): Promise<boolean> {

@@ -6,10 +6,10 @@
 // run too, which is subtracted. The latency of all acks is reported beside it, and one append with fdatasync on the same
 // disk.
 
-import { makeFolder, median, rounded, runLoad, startSink, until } from '../bench.ts'
+import { figureOf, median, rounded, runLoad, until } from '../bench.ts'
 import type { BenchOptions, Figure } from '../bench.ts'
 import { runScript, startServer } from '../children.ts'
-import { startGateway } from '../gateway.ts'
+import { startWithSink } from '../gateway.ts'
 import { processorMs } from '../resident.ts'
 import type { LatencySummary } from '../../../src/simulate/ack-latency.ts'
 
@@ -23,13 +23,8 @@ const leftOutMessages = 2000
 
 export async function measureLowRate(options: BenchOptions): Promise<Figure[]> {
   const messages = leftOutMessages * 2 + Math.max(2000, Math.round(20_000 * options.scale))
-  await using folder = await makeFolder(options.dir)
-  await using sink = await startSink({ closed: false })
-  await using gateway = await startGateway({
-    folder: folder.path,
-    sinkPort: sink.port,
-    signals: options.signals,
-  })
+  await using started = await startWithSink(options)
+  const { folder, gateway, sink } = started
   await using bare = await startServer('bare-aedes.ts')
   const load = (port: number, count: number) => runLoad({ port, connections, ratePerS, messages: count })
   // The sink is asked and not the gateway, whose time is measured.
@@ -53,7 +48,7 @@ export async function measureLowRate(options: BenchOptions): Promise<Figure[]> {
     await runLoad({ port, connections: 16, window: 64, messages: warmUpMessages })
   await moment(warmUpMessages)
   for (let run = 0; run < options.pairs; run += 1) {
-    writes.push(await runScript<LatencySummary>('fdatasync.ts', ['--count', '2000', folder.path]))
+    writes.push(await runScript<LatencySummary>('fdatasync.ts', ['--count', '2000', folder]))
     await sink.open()
     const loading = load(gateway.mqttPort, messages)
     const [from, to] = [await moment(leftOutMessages), await moment(messages - leftOutMessages)]
@@ -66,12 +61,11 @@ export async function measureLowRate(options: BenchOptions): Promise<Figure[]> {
   }
   const value = median(shares)
   return [
-    {
+    figureOf({
       figure: 'low_rate',
-      value: rounded(value),
+      value,
       unit: `share of a core at ${ratePerS} messages/s over ${connections} connections`,
-      target: `<= ${shareMax}`,
-      reached: value <= shareMax,
+      atMost: shareMax,
       detail: {
         messages,
         shares: shares.map((share) => rounded(share)),
@@ -81,6 +75,6 @@ export async function measureLowRate(options: BenchOptions): Promise<Figure[]> {
         bareAckP99Ms: bareAcks.map((ack) => rounded(ack.p99Ms)),
         fdatasyncP99Ms: writes.map((write) => rounded(write.p99Ms)),
       },
-    },
+    }),
   ]
 }

@@ -9,7 +9,7 @@ import type { Message } from '../../../src/domain/message.ts'
 import { replayMessages } from '../../../src/mapping/cases/cases.ts'
 import type { CasesFile } from '../../../src/mapping/mapping.ts'
 import { openMapping, type Mapper } from '../../../src/mapping/mapping.ts'
-import { median, rounded } from '../bench.ts'
+import { figureOf, median, rounded } from '../bench.ts'
 import type { BenchOptions, Figure } from '../bench.ts'
 import { mapByHand } from '../hand-written.ts'
 import { openTrucks, timeOf, truckMessages } from '../trucks.ts'
@@ -35,12 +35,11 @@ export async function measureMapping({ scale }: BenchOptions): Promise<Figure[]>
   const rates = await presetRates(scale)
   const worst = rates.reduce((least, one) => (one.perS < least.perS ? one : least))
   return [
-    {
+    figureOf({
       figure: 'mapping',
-      value: rounded(value),
+      value,
       unit: 'share of the speed of a hand-written function',
-      target: '>= 0.6',
-      reached: value >= 0.6,
+      atLeast: 0.6,
       detail: {
         messagesARound: messages.length,
         declaredPerS: Math.round(perS),
@@ -57,7 +56,7 @@ export async function measureMapping({ scale }: BenchOptions): Promise<Figure[]>
           })),
         },
       },
-    },
+    }),
   ]
 }
 
@@ -99,19 +98,20 @@ export async function measureMappingShapes({ scale }: BenchOptions): Promise<Fig
     }
     const us = (all: readonly number[]) => rounded((median(all) * 1000) / size, 2)
     const [message] = truckMessages(1, 0, devices, more)
-    figures.push({
-      figure,
-      value: us(times.mapped),
-      unit: 'us a message, mapping alone',
-      target: `<= ${usMax}`,
-      reached: us(times.mapped) <= usMax,
-      detail: {
-        bytes: message?.bytes.length,
-        devices,
-        /** Of its text and JSON.parse alone: tells machines apart. */
-        jsonParseUs: us(times.json),
-      },
-    })
+    figures.push(
+      figureOf({
+        figure,
+        value: us(times.mapped),
+        unit: 'us a message, mapping alone',
+        atMost: usMax,
+        detail: {
+          bytes: message?.bytes.length,
+          devices,
+          /** Of its text and JSON.parse alone: tells machines apart. */
+          jsonParseUs: us(times.json),
+        },
+      }),
+    )
   }
   return figures
 }

@@ -1,6 +1,6 @@
 // signing.ts: the share of the main thread that signing takes at 200 batches of 500 payloads a second.
 
-import { median, rounded } from '../bench.ts'
+import { figureOf, median, rounded } from '../bench.ts'
 import type { BenchOptions, Figure } from '../bench.ts'
 import { runScript } from '../children.ts'
 import type { SigningResult } from '../signing.ts'
@@ -13,18 +13,18 @@ export async function measureSigning(options: BenchOptions): Promise<Figure[]> {
     runs.push(await runScript<SigningResult>('signing.ts', ['--count', '1000']))
   const value = (median(runs.map((run) => run.threadCpuMsEach)) * batchesPerS) / 1000
   return [
-    {
+    figureOf({
       figure: 'signing',
-      value: rounded(value, 4),
+      value,
+      digits: 4,
       unit: 'share of the main thread',
-      target: '<= 0.05',
-      reached: value <= 0.05,
+      atMost: 0.05,
       detail: {
         batchesPerS,
         bodyBytes: runs[0]?.bodyBytes,
         threadCpuMsEach: runs.map((run) => rounded(run.threadCpuMsEach, 4)),
         wallMsEach: runs.map((run) => rounded(run.wallMsEach, 4)),
       },
-    },
+    }),
   ]
 }

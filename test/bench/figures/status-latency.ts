@@ -2,14 +2,14 @@
 // devices, beside the same daemon at rest. /metrics and /devices are requested meanwhile, as Prometheus and a page
 // do. The processor time of one status is measured at rest.
 
-import { readFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createLatency } from '../../../src/simulate/ack-latency.ts'
 import type { Latency, LatencySummary } from '../../../src/simulate/ack-latency.ts'
-import { makeFolder, rounded, runLoad, startSink, until } from '../bench.ts'
+import { figureOf, rounded, runLoad, until } from '../bench.ts'
 import type { BenchOptions, Figure } from '../bench.ts'
-import { startGateway } from '../gateway.ts'
+import { startWithSink } from '../gateway.ts'
 import type { Gateway } from '../gateway.ts'
+import { processorMs } from '../resident.ts'
 
 const connections = 16
 const devicesEach = 313
@@ -24,11 +24,11 @@ const paths: readonly Path[] = [
   { path: '/devices?limit=100', everyMs: 1000 },
 ]
 
-export async function measureStatusLatency({ dir, scale, signals }: BenchOptions): Promise<Figure[]> {
+export async function measureStatusLatency(options: BenchOptions): Promise<Figure[]> {
+  const { scale } = options
   const spanMs = Math.max(3000, 30_000 * scale)
-  await using folder = await makeFolder(dir)
-  await using sink = await startSink({ closed: false })
-  await using gateway = await startGateway({ folder: folder.path, sinkPort: sink.port, signals })
+  await using started = await startWithSink(options)
+  const { gateway } = started
   const load = (messages: number) =>
     runLoad({ port: gateway.mqttPort, messages, connections, devices: devicesEach })
   const first = await load(Math.round(Math.max(50_000, 300_000 * scale)))
@@ -44,12 +44,11 @@ export async function measureStatusLatency({ dir, scale, signals }: BenchOptions
   })
   const status = busy.get('/status')!
   return [
-    {
+    figureOf({
       figure: 'status_latency',
-      value: rounded(status.p99Ms),
+      value: status.p99Ms,
       unit: 'ms, p99 of /status at full ingest',
-      target: `<= ${targetMs}`,
-      reached: status.p99Ms <= targetMs,
+      atMost: targetMs,
       detail: {
         devices: connections * devicesEach,
         busyMs: shown(busy),
@@ -62,7 +61,7 @@ export async function measureStatusLatency({ dir, scale, signals }: BenchOptions
         statusBytes: (await (await fetch(`${gateway.url}/status`)).text()).length,
         ackedPerS: { withRequests: Math.round(ackedPerS), without: Math.round(first.ackedPerS) },
       },
-    },
+    }),
   ]
 }
 
@@ -107,13 +106,6 @@ async function processorTime({ pid, url }: Gateway, path: string, requests: numb
   const restBefore = await processorMs(pid)
   await wait(tookMs)
   return Math.max(0, usedMs - ((await processorMs(pid)) - restBefore)) / requests
-}
-
-/** User and system time of a process: fields 14 and 15 of /proc/PID/stat, in hundredths of a second. */
-async function processorMs(pid: number): Promise<number> {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8')
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
 function shown(latencies: ReadonlyMap<string, LatencySummary>) {

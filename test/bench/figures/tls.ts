@@ -4,59 +4,44 @@
 // One gateway with both listeners; the kinds take turns. The load generator decrypts in its own process.
 
 import { setTimeout as wait } from 'node:timers/promises'
-import { makeFolder, median, rounded, runLoad, startSink } from '../bench.ts'
+import { figureOf, median, rounded, runLoad } from '../bench.ts'
 import type { BenchOptions, Figure } from '../bench.ts'
 import { startServer } from '../children.ts'
-import { startGateway } from '../gateway.ts'
-import type { LoadResult } from '../load.ts'
-import { processorMs, residentBytes } from '../resident.ts'
+import { startWithSink } from '../gateway.ts'
+import { residentBytes } from '../resident.ts'
 import { endToEnd } from './throughput.ts'
 
 const shareMin = 0.5
 
 export async function measureTlsShare(options: BenchOptions): Promise<Figure[]> {
   const messages = Math.max(160, Math.round(300_000 * options.scale))
-  await using folder = await makeFolder(options.dir)
-  await using sink = await startSink({ closed: false })
-  await using gateway = await startGateway({
-    folder: folder.path,
-    sinkPort: sink.port,
-    signals: options.signals,
-    tls: true,
-  })
-  const load = (tls: boolean, count: number) =>
-    endToEnd(
-      () => runLoad({ port: tls ? gateway.tlsPort : gateway.mqttPort, messages: count, tls }),
-      sink,
-      count,
-    )
-  const runs: Record<'plain' | 'tls', LoadResult[]> = { plain: [], tls: [] }
-  const tlsCpuUsEach: number[] = []
+  await using started = await startWithSink(options, { tls: true })
+  const { tlsPort, mqttPort } = started.gateway
+  const load = (tls: boolean, messages: number) =>
+    endToEnd(started, messages, () => runLoad({ port: tls ? tlsPort : mqttPort, messages, tls }))
+  const runs: Record<'plain' | 'tls', Awaited<ReturnType<typeof load>>[]> = { plain: [], tls: [] }
   for (const tls of [false, true]) await load(tls, Math.round(messages / 4))
   for (let pair = 0; pair < options.pairs; pair += 1) {
     runs.plain.push(await load(false, messages))
-    const cpuMs = await processorMs(gateway.pid)
     runs.tls.push(await load(true, messages))
-    tlsCpuUsEach.push((((await processorMs(gateway.pid)) - cpuMs) * 1000) / messages)
   }
   const rates = (kind: 'plain' | 'tls') => runs[kind].map(({ ackedPerS }) => Math.round(ackedPerS))
   const value = median(rates('tls')) / median(rates('plain'))
   return [
-    {
+    figureOf({
       figure: 'tls_share',
-      value: rounded(value),
+      value,
       unit: 'share of acknowledged messages/s without TLS',
-      target: `>= ${shareMin}`,
-      reached: value >= shareMin,
+      atLeast: shareMin,
       detail: {
         messages,
         plainAckedPerS: rates('plain'),
         tlsAckedPerS: rates('tls'),
-        tlsGatewayCpuUsEach: tlsCpuUsEach.map((us) => rounded(us)),
+        tlsGatewayCpuUsEach: runs.tls.map(({ usEach }) => rounded(usEach)),
         tlsP99Ms: runs.tls.map(({ latency }) => rounded(latency.p99Ms)),
         loadBusy: runs.tls.map(({ cpuMs, tookMs }) => rounded(cpuMs / tookMs, 2)),
       },
-    },
+    }),
   ]
 }
 
@@ -67,16 +52,8 @@ export async function measureIdleMemory(options: BenchOptions): Promise<Figure[]
   const count = Math.max(100, Math.round(5000 * options.scale))
   const figures: Figure[] = []
   for (const kind of ['plain', 'tls', 'ws', 'wss'] as const) {
-    await using folder = await makeFolder(options.dir)
-    await using sink = await startSink({ closed: false })
-    await using gateway = await startGateway({
-      folder: folder.path,
-      sinkPort: sink.port,
-      signals: options.signals,
-      tls: true,
-      ws: true,
-    })
-    const { mqttPort, tlsPort, wsPort, wssPort } = gateway
+    await using started = await startWithSink(options, { tls: true, ws: true })
+    const { mqttPort, tlsPort, wsPort, wssPort, pid } = started.gateway
     const port = { plain: mqttPort, tls: tlsPort, ws: wsPort, wss: wssPort }[kind]
     const how = { tls: kind === 'tls' || kind === 'wss' ? 1 : 0, ws: kind.startsWith('ws') ? 1 : 0 }
     const open = (connections: number) =>
@@ -86,19 +63,21 @@ export async function measureIdleMemory(options: BenchOptions): Promise<Figure[]
       )
     // Code and buffers that the first connections need are not theirs.
     await using _first = await open(50)
-    const before = await quietBytes(gateway.pid)
+    const before = await quietBytes(pid)
     await using _idle = await open(count)
-    const after = await quietBytes(gateway.pid)
+    const after = await quietBytes(pid)
     const value = (after - before) / count / 1000
     const most = idleKb[kind]
-    figures.push({
-      figure: `idle_memory_${kind}`,
-      value: rounded(value, 1),
-      unit: 'KB of anonymous memory a connection',
-      target: most === null ? null : `<= ${most}`,
-      reached: most === null ? null : value <= most,
-      detail: { connections: count, beforeMb: rounded(before / 1e6, 1), afterMb: rounded(after / 1e6, 1) },
-    })
+    figures.push(
+      figureOf({
+        figure: `idle_memory_${kind}`,
+        value,
+        digits: 1,
+        unit: 'KB of anonymous memory a connection',
+        ...(most !== null && { atMost: most }),
+        detail: { connections: count, beforeMb: rounded(before / 1e6, 1), afterMb: rounded(after / 1e6, 1) },
+      }),
+    )
   }
   return figures
 }

@@ -3,10 +3,9 @@
 // page does.
 
 import { setTimeout as wait } from 'node:timers/promises'
-import { makeFolder, median, rounded, runLoad, startSink } from '../bench.ts'
+import { figureOf, median, rounded, runLoad } from '../bench.ts'
 import type { BenchOptions, Figure } from '../bench.ts'
-import { startGateway } from '../gateway.ts'
-import { processorMs } from '../resident.ts'
+import { startWithSink } from '../gateway.ts'
 import { endToEnd } from './throughput.ts'
 
 const connections = 16
@@ -23,19 +22,15 @@ const views = [
   '/page/dead-letters',
 ]
 
-type Run = { ackedPerS: number; cpuUsEach: number }
+type Run = { ackedPerS: number; usEach: number }
 
-export async function measureWatched({ dir, scale, signals, pairs }: BenchOptions): Promise<Figure[]> {
+export async function measureWatched(options: BenchOptions): Promise<Figure[]> {
+  const { scale, pairs } = options
   const messages = Math.max(50_000, Math.round(600_000 * scale))
-  await using folder = await makeFolder(dir)
-  await using sink = await startSink({ closed: false })
-  await using gateway = await startGateway({ folder: folder.path, sinkPort: sink.port, signals })
+  await using started = await startWithSink(options)
+  const { gateway } = started
   const load = () => runLoad({ port: gateway.mqttPort, messages, connections, window, devices: devicesEach })
-  const run = async (): Promise<Run> => {
-    const cpuMs = await processorMs(gateway.pid)
-    const { ackedPerS } = await endToEnd(load, sink, messages)
-    return { ackedPerS, cpuUsEach: (((await processorMs(gateway.pid)) - cpuMs) * 1000) / messages }
-  }
+  const run = (): Promise<Run> => endToEnd(started, messages, load)
   await run()
   const alone: Run[] = []
   const watched: Run[] = []
@@ -49,14 +44,13 @@ export async function measureWatched({ dir, scale, signals, pairs }: BenchOption
   const value =
     median(watched.map(({ ackedPerS }) => ackedPerS)) / median(alone.map(({ ackedPerS }) => ackedPerS))
   const ratesOf = (runs: readonly Run[]) => runs.map(({ ackedPerS }) => Math.round(ackedPerS))
-  const cpuOf = (runs: readonly Run[]) => runs.map(({ cpuUsEach }) => rounded(cpuUsEach, 2))
+  const cpuOf = (runs: readonly Run[]) => runs.map(({ usEach }) => rounded(usEach, 2))
   return [
-    {
+    figureOf({
       figure: 'watched_16',
-      value: rounded(value),
+      value,
       unit: 'share of the rate without browsers',
-      target: `>= ${targetShare}`,
-      reached: value >= targetShare,
+      atLeast: targetShare,
       detail: {
         messages,
         devices: connections * devicesEach,
@@ -65,7 +59,7 @@ export async function measureWatched({ dir, scale, signals, pairs }: BenchOption
         ackedPerS: { alone: ratesOf(alone), watched: ratesOf(watched) },
         cpuUsEach: { alone: cpuOf(alone), watched: cpuOf(watched) },
       },
-    },
+    }),
   ]
 }
 

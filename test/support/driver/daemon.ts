@@ -9,11 +9,7 @@ import { setTimeout as pauseMs } from 'node:timers/promises'
 import type { Status } from '../../../src/ops/status-schema/status-schema.ts'
 import { sandboxAccount } from '../../../src/sandbox/sandbox.ts'
 
-/** `observed`: a line of test/crash/killable-daemon.ts. */
-export type LogLine = { event?: string; level?: string; msg?: string; observed?: string } & Record<
-  string,
-  unknown
->
+export type LogLine = { event?: string; level?: string; msg?: string } & Record<string, unknown>
 
 /** A port is 0 where there is none. */
 export type ReadyDaemon = { mqttPort: number; wsPort: number; opsUrl: string }

@@ -1,31 +1,30 @@
-// killable.ts: starts a daemon that kills itself at a given point of its work (test/crash/killable-daemon.ts), or that has a
-// mistake or a wrong clock.
+// killable.ts: starts a daemon that kills itself at a given point of its work, or that does not force its writes to the disk
+// (killable-daemon.ts). The simulation has the other points and mistakes.
 
-import type { AnyPoint, Mistake } from '../../crash/kill-points.ts'
-import { startDaemon, type Daemon, type LogLine } from './daemon.ts'
+import { startDaemon, type Daemon, type DaemonOptions } from './daemon.ts'
 
-export type KillableOptions = {
+/** Around a write with messages: it was started; it is durable, and its acknowledgements are not given yet. */
+export const killPoints = ['during-write', 'after-write-before-ack'] as const
+
+export type KillPoint = (typeof killPoints)[number]
+
+export type KillableOptions = Pick<DaemonOptions, 'env'> & {
   configPath: string
-  kill?: { point: AnyPoint; after: number } | null
-  mistake?: Mistake | null
-  /** The wall clock of the daemon is wrong. */
-  clockBehindMs?: number
-  env?: Record<string, string>
-  onLine?: (line: LogLine) => void
+  /** At the `after`-th time that it reaches the point. */
+  kill?: { point: KillPoint; after: number } | null
+  /** A mistake that only a power cut can show. */
+  withoutSync?: boolean
 }
 
-const program = new URL('../../crash/killable-daemon.ts', import.meta.url).pathname
+const program = new URL('killable-daemon.ts', import.meta.url).pathname
 
-export function startKillable(options: KillableOptions): Daemon {
-  const { configPath, kill = null, mistake = null, clockBehindMs = 0, env, onLine } = options
+export function startKillable({ configPath, kill = null, withoutSync, ...options }: KillableOptions): Daemon {
   return startDaemon(configPath, {
+    ...options,
     program: [program],
     words: [
       ...(kill === null ? [] : ['--kill-at', kill.point, '--after', `${kill.after}`]),
-      ...(mistake === null ? [] : ['--mistake', mistake]),
-      ...(clockBehindMs === 0 ? [] : ['--clock-behind', `${clockBehindMs}`]),
+      ...(withoutSync === true ? ['--without-sync'] : []),
     ],
-    ...(env === undefined ? {} : { env }),
-    ...(onLine === undefined ? {} : { onLine }),
   })
 }
