@@ -19,8 +19,9 @@
 // restart, which applies both. Every file that was read is watched, also those of `${file:...}` and those of
 // a config that was refused.
 //
-// One reload at a time; requests during a reload are answered by one more reload after it. A swap that failed
-// because the store was lost, or a disk that did not answer, is tried again.
+// One reload at a time; requests during a reload are answered by one more reload after it, those during the
+// start when it is over: before, the intake has no mapping that could be swapped. A swap that failed because
+// the store was lost, or a disk that did not answer, is tried again.
 
 import { isDeepStrictEqual } from 'node:util'
 import { resolve } from 'node:path'
@@ -77,7 +78,8 @@ export function createConfigReload(
   /** Every file that was ever read for the config. */
   const files = new Set([resolve(path), ...filesOf(running)])
   const readText = createBoundedUtf8Reader()
-  let last: Promise<unknown> = Promise.resolve()
+  const begun = Promise.withResolvers<void>()
+  let last: Promise<unknown> = begun.promise
   let waiting: Promise<ReloadReport> | null = null
   let reported: readonly string[] = []
   let cancelRetry: CancelTimer = () => {}
@@ -93,6 +95,7 @@ export function createConfigReload(
     await read().catch((error: unknown) => {
       if (!(error instanceof GatewayError)) throw error
     })
+    begun.resolve()
   }
 
   function reload(cause: string): Promise<ReloadReport> {
@@ -203,6 +206,7 @@ export function createConfigReload(
 
   async function stop(): Promise<void> {
     stopped = true
+    begun.resolve()
     watch.close()
     cancelRetry()
     await last

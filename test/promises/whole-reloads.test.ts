@@ -1,13 +1,17 @@
 // A reload that is refused changes nothing: an operator who reads "refused" at night may go on from what was in force.
 
+import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { hashPassword } from '../../src/std/passwords/passwords.ts'
 import { startHttpReceiver } from '../support/alert-world.ts'
 import { newFolder } from '../support/folders.ts'
 import { createDevice } from '../support/mqtt-device.ts'
+import { eventually } from '../support/eventually.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
+import { runCli } from '../support/cli-world.ts'
+import { openLevelStore, type OpenStore } from '../../src/storage/storage.ts'
 
 const codes = (pipeline: Pipeline) => pipeline.status().conditions.map(({ code }) => code)
 
@@ -56,4 +60,52 @@ alerts: { wait: 0s, receivers: [{ name: ${which}, type: webhook, url: "${receive
   expect(await returnCode(pipeline, 'new')).toBe(0)
   expect(await returnCode(pipeline, 'old')).not.toBe(0)
   expect(sources()).toBe(2)
+})
+
+test('a reload during the start is in force when the command says so', async () => {
+  const folder = await newFolder()
+  const opened = Promise.withResolvers<void>()
+  let isHeld = false
+  let heldReads = 0
+  /** What is read after the recovery of the spool waits. */
+  const openStore: OpenStore = async (path) => {
+    const store = await openLevelStore(path)
+    return {
+      ...store,
+      async *pages(...range) {
+        if (isHeld && basename(path) !== 'records') {
+          heldReads += 1
+          await opened.promise
+        }
+        yield* store.pages(...range)
+      },
+    }
+  }
+  const configOf = (field: string, baseUrl: string) => `
+ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources: [{ name: trucks, topic: "telemetry/{device}", map: { latitude: { path: lat }, longitude: { path: lon }, speed: { path: ${field}, unit: km/h } } }]
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
+ops: { listen: "127.0.0.1:0" }
+`
+  let serviceUrl = ''
+  const starting = startPipeline({
+    folder,
+    config: (baseUrl) => configOf('v', (serviceUrl = baseUrl)),
+    deps: { openStore, observe: ({ kind }) => void (isHeld ||= kind === 'spool_recovered') },
+  })
+  await eventually(() => heldReads > 0 && existsSync(join(folder, 'spool/control.sock')))
+  await writeFile(join(folder, 'gateway.yaml'), configOf('speed', serviceUrl))
+  const reload = runCli(['reload', '--socket', join(folder, 'spool/control.sock')])
+  // By then its request is there: it is answered, or waits for the end of the start.
+  const socket = join(folder, 'spool/control.sock')
+  for (let asked = 0; asked < 3; asked += 1) await runCli(['status', '--socket', socket])
+  opened.resolve()
+  const pipeline = await starting
+  expect(await reload).toMatchObject({ status: 0, stderr: '' })
+  const device = await pipeline.device('truck-1')
+  device.publish({ topic: 'telemetry/truck-1', payload: '{"lat":52,"lon":13,"speed":123.25}', messageId: 1 })
+  await device.acked(1)
+  await eventually(() => pipeline.sandbox.received({ limit: 10 }).length > 0)
+  expect(JSON.stringify(pipeline.sandbox.received({ limit: 10 }))).toContain('123.25')
 })

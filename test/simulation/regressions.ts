@@ -19,4 +19,5 @@ export const regressions: readonly { seed: number; found: string }[] = [
     found: 'BATCHES_HELD that stayed open after a settle whose write failed and was on the disk',
   },
   { seed: 131_696, found: 'a new store made without a word where the store and its mark are gone' },
+  { seed: 421_157, found: 'a reload during the start that was said to be done, and was not in force' },
 ]
