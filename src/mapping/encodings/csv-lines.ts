@@ -1,9 +1,9 @@
 // csv-lines.ts: messages that are lines of fields: { fields: ["402", "51.1"] } for each line that is not
-// empty.
+// empty. What is between two fields is never guessed: a number such as 52,5 has a comma in it.
 //
-// A field in quotes may hold commas, line ends and quotes written twice (RFC 4180), and is not trimmed; all
-// others are. A quote that is never closed is a character like any other. Own code, since csv-parse takes 40
-// times as long for a message and refuses the lone quotes that trackers send
+// A field in quotes may hold separators, line ends and quotes written twice (RFC 4180), and is not trimmed;
+// all others are. A quote that is never closed is a character like any other. Own code, since csv-parse
+// takes 40 times as long for a message and refuses the lone quotes that trackers send
 // (docs/decisions/0029-csv-messages.md).
 
 import { isUtf8 } from 'node:buffer'
@@ -13,11 +13,17 @@ import type { Decoded } from '../types.ts'
 import { plainTextIn } from './plain-text.ts'
 import { decodeWithCharset } from '../body/text-charset.ts'
 
-export function decodeCsv(bytes: Buffer): Decoded {
-  if (!isUtf8(bytes)) return decodeWithCharset(bytes, decodeCsv)
+export type Separator = ',' | ';' | '\t'
+
+export function csvDecoder(separator: Separator): (bytes: Buffer) => Decoded {
+  return (bytes) => decodeCsv(bytes, separator)
+}
+
+function decodeCsv(bytes: Buffer, separator: Separator): Decoded {
+  if (!isUtf8(bytes)) return decodeWithCharset(bytes, csvDecoder(separator))
   const text = plainTextIn(bytes)
   const lines: { fields: string[] }[] = []
-  const reader = { text, at: 0 }
+  const reader = { text, separator, at: 0 }
   while (reader.at < text.length) {
     const fields = takeLine(reader)
     if (fields.length === 1 && fields[0] === '') continue
@@ -28,7 +34,7 @@ export function decodeCsv(bytes: Buffer): Decoded {
   return lines.length === 0 ? { kind: 'empty' } : { kind: 'value', value: lines }
 }
 
-type Reader = { readonly text: string; at: number }
+type Reader = { readonly text: string; readonly separator: Separator; at: number }
 
 /** Takes the fields up to the end of the line, and that end. */
 function takeLine(reader: Reader): string[] {
@@ -37,22 +43,24 @@ function takeLine(reader: Reader): string[] {
     fields.push(takeField(reader))
     const end = reader.text[reader.at]
     reader.at += 1
-    if (end === ',') continue
+    if (end === reader.separator) continue
     if (end === '\r' && reader.text[reader.at] === '\n') reader.at += 1
     return fields
   }
 }
 
-/** Takes a field, without the comma or line end after it. */
+/** Takes a field, without the separator or line end after it. */
 function takeField(reader: Reader): string {
-  const { text } = reader
-  while (text[reader.at] === ' ' || text[reader.at] === '\t') reader.at += 1
+  const { text, separator } = reader
+  const separatorUnit = separator.charCodeAt(0)
+  const blanks = separator === '\t' ? ' ' : ' \t'
+  while (reader.at < text.length && blanks.includes(text[reader.at]!)) reader.at += 1
   const quoted = text[reader.at] === '"' ? takeQuotes(reader) : ''
   const start = reader.at
   let at = start
   for (; at < text.length; at += 1) {
     const unit = text.charCodeAt(at)
-    if (unit === 0x2c || unit === 0x0a || unit === 0x0d) break
+    if (unit === separatorUnit || unit === 0x0a || unit === 0x0d) break
   }
   reader.at = at
   return quoted + text.slice(start, at).trim()

@@ -15,7 +15,7 @@ import type { Encoding } from '../types.ts'
 import { decodeCbor } from '../binary-values/cbor.ts'
 import { decodeMessagePack } from '../binary-values/message-pack.ts'
 import { compileBody, type BodyOptions } from '../body/body.ts'
-import { decodeCsv } from './csv-lines.ts'
+import { csvDecoder } from './csv-lines.ts'
 import { decodeIotm } from './iotm.ts'
 import { decodeKura } from './kura.ts'
 import { decodeJson } from './lenient-json.ts'
@@ -39,7 +39,13 @@ const table = {
     isText: true,
     description: 'as `text` without blanks around it, and an empty text is no value',
   },
-  csv: { decode: decodeCsv, isText: true, description: 'each line is a record with `fields`' },
+  csv: {
+    decode: csvDecoder(','),
+    isText: true,
+    description: 'each line is a record with `fields`, which are between commas',
+  },
+  'csv-semicolon': { decode: csvDecoder(';'), isText: true, description: 'the same, between semicolons' },
+  'csv-tab': { decode: csvDecoder('\t'), isText: true, description: 'the same, between tabs' },
   cbor: { decode: decodeCbor, description: 'a value of CBOR, usually an object' },
   msgpack: { decode: decodeMessagePack, description: 'a value of MessagePack, usually an object' },
   teltonika: {

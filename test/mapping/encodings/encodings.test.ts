@@ -1,15 +1,18 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeCsv } from '../../../src/mapping/encodings/csv-lines.ts'
+import { csvDecoder, type Separator } from '../../../src/mapping/encodings/csv-lines.ts'
 import { decodeScalar, decodeText } from '../../../src/mapping/encodings/plain-text.ts'
 import { decodeJson } from '../../../src/mapping/encodings/lenient-json.ts'
 import { rowsBeside } from '../../support/case-rows.ts'
 import type { Decode } from '../../../src/mapping/types.ts'
 
+const decodeCsv = csvDecoder(',')
 const rows = rowsBeside(import.meta.filename) as {
   text: Record<string, string>
   scalar: Record<string, string | null>
   csv: Record<string, string[][]>
+  'csv-semicolon': Record<string, string[][]>
+  'csv-tab': Record<string, string[][]>
 }
 
 const valueIn = (decode: Decode, bytes: string | Buffer): unknown => {
@@ -62,6 +65,13 @@ describe('JSON', () => {
 describe('CSV', () => {
   test.each(Object.entries(rows.csv))('%j has the fields %j', (text, lines) => {
     expect(valueIn(decodeCsv, text)).toEqual(lines.map((fields) => ({ fields })))
+  })
+
+  test.each([
+    ...Object.entries(rows['csv-semicolon']).map((row) => [';', ...row] as const),
+    ...Object.entries(rows['csv-tab']).map((row) => ['\t', ...row] as const),
+  ])('between %j: %j has the fields %j', (separator, text, lines) => {
+    expect(valueIn(csvDecoder(separator as Separator), text)).toEqual(lines.map((fields) => ({ fields })))
   })
 
   test.each(['', '\n\n', '\0', ' \r\n'])('%j is an empty message', (text) => {
