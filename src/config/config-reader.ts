@@ -97,13 +97,14 @@ export async function readText<Schema extends z.ZodType>(
       .map((problem) => ({ ...problem, path: sound?.pathOf(problem.path) ?? problem.path }))
       .filter((problem) => sound?.follows(problem) !== true),
   ].map((problem) => hideFound(problem, source, substitutions))
+  const failedAt = (keys: Keys) => substitutions.failedAt(source.nodeAt(keys))
+  const isNews = ({ path }: ConfigProblem) => !failedAt(path)
   const news = [...result.problems, ...ownChecks]
-    .filter(({ path }) => !substitutions.failedAt(source.nodeAt(path)))
+    .filter(isNews)
     .map((problem) => result.expansion.relocate(problem))
     .filter((problem) => problem !== null)
-  problems.push(...[...result.expansion.problems, ...news].map(place))
+  problems.push(...[...result.expansion.problems.filter(isNews), ...news].map(place))
   const { positionOf } = source
-  const failedAt = (keys: Keys) => substitutions.failedAt(source.nodeAt(keys))
   const read = sound === null ? null : { ...sound, positionOf, failedAt }
   if (problems.length > 0 || read === null)
     return { kind: 'problems', problems: inOrder(problems), sound: read }
