@@ -164,14 +164,13 @@ export async function startGateway(
 
 function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<void> } {
   const { clock, emit, ops } = deps
-  const { config } = start
   const startedAtMs = clock.monotonic()
   const stopping = new AbortController()
   const signals = deps.stop === undefined ? [stopping.signal] : [stopping.signal, deps.stop]
   const signal = AbortSignal.any(signals)
   const begun = Promise.withResolvers<void>()
   const broken = Promise.withResolvers<GatewayError>()
-  let { inForce } = start
+  let { config, inForce } = start
   let stages: Stages | null = null
   let refusal: GatewayError | null = null
   let stopped: Promise<void> | null = null
@@ -224,7 +223,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
     if (end !== 'clean' && !hasRun) emit({ kind: 'gateway_ended_unclean', end })
     hasRun = true
     try {
-      return await openStages(deps, spool, { ...start, inForce })
+      return await openStages(deps, spool, { ...start, config, inForce })
     } catch (error) {
       ops.detach()
       throw error
@@ -252,6 +251,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
     refusal = fault
     ops.refusing(fault)
     inForce = open.activeMapping.inForce()
+    config = open.reload.inForce()
     await closeStages(deps, open, { deadlineMs: config.ops.stop_deadline, isLast: false })
     stages = null
     ops.detach()

@@ -27,7 +27,7 @@ import type { CheckStore, OpenStore } from '../storage/storage.ts'
 import { createActiveMapping } from './active-mapping.ts'
 import { startBridgeSessions, withFormerFilters } from './bridge-sessions/bridge-sessions.ts'
 import { startCertificateWatch } from './certificate-watch/certificate-watch.ts'
-import { createConfigReload } from './config-reload.ts'
+import { createConfigReload } from './config-reload/config-reload.ts'
 import { custodyDeps } from './custody-wiring/custody-wiring.ts'
 import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
@@ -158,6 +158,7 @@ async function openIncoming(
   const certificates = startCertificateWatch({ clock, emit }, config)
   opened(async () => certificates.stop())
   ops.attach({ certificates })
+  let { silence } = config.ops
   const reload = createConfigReload(
     {
       clock,
@@ -167,7 +168,11 @@ async function openIncoming(
       renew: (next) => ingest.renew(ingestOptions(next.ingest)),
       renewOps: ops.renew,
       renewDelivery: (next) => delivery.renew(deliveryOptions(next.delivery)),
-      renewAlerts: (next) => alerts.use(alertsOptions(next)),
+      renewOptions(next) {
+        alerts.use(alertsOptions(next))
+        ops.use(next)
+        silence = next.ops.silence
+      },
       renewed: certificates.use,
     },
     { path: configPath, running: config },
@@ -218,7 +223,7 @@ async function openIncoming(
       lanes: spool.lanes,
       providers: delivery.providers,
     },
-    { spoolPath: config.spool.path, silence: config.ops.silence },
+    { spoolPath: config.spool.path, silence: () => silence },
   )
   opened(() => traffic.stop())
   activeMapping.start(ingest, traffic.silentDevices)
