@@ -19,7 +19,7 @@ import { connectionsWithin, type Config } from '../config/config.ts'
 import { createDelivery } from '../delivery/delivery.ts'
 import { deliveryOptions, sectionProxy } from '../delivery/config.ts'
 import { createIngest, createTaps, type MoreSources } from '../ingest/ingest.ts'
-import { ingestOptions } from '../ingest/config.ts'
+import { ingestOptions, liveLimitOptions } from '../ingest/config.ts'
 import type { Mapping, LostFields } from '../mapping/mapping.ts'
 import type { Ops } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
@@ -172,6 +172,7 @@ async function openIncoming(
         alerts.use(alertsOptions(next))
         ops.use(next)
         silence = next.ops.silence
+        ingest.use(liveLimitOptions(next.ingest))
       },
       renewed: certificates.use,
     },

@@ -8,7 +8,7 @@ import { createFastClock } from '../support/fast-clock.ts'
 import { newFolder } from '../support/folders.ts'
 import type { Clock } from '../../src/std/clock.ts'
 import { configText } from '../support/config-text.ts'
-import { messageOf, startPipeline } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
 import { acceptAll, failAll, startScriptedService, type Script } from '../support/scripted-service.ts'
 
 type Sections = Parameters<typeof configText>[0]
@@ -160,6 +160,67 @@ describe('an option of delivery is in force at once', () => {
     service.answer(acceptAll)
     await pipeline.until(() => totals().delivered === 1)
     expect(new Set(service.received.map(({ body }) => body.toString())).size).toBe(1)
+  })
+})
+
+describe('a limit of the broker is in force at once, and open connections stay', () => {
+  const limited = (limits: string) => ({
+    broker: `{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { ${limits} } }`,
+  })
+
+  test('of the connections of one address, smaller and larger', async () => {
+    const { pipeline, reload, totals } = await start(limited('max_connections_per_address: 1'))
+    const first = await pipeline.device('truck-1')
+    await expect(pipeline.device('truck-2')).rejects.toThrow()
+    expect(await reload(limited('max_connections_per_address: 2'))).toEqual([])
+    await pipeline.device('truck-3')
+    expect(await reload(limited('max_connections_per_address: 1'))).toEqual([])
+    await expect(pipeline.device('truck-4')).rejects.toThrow()
+    first.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
+    await first.acked(1)
+    await pipeline.until(() => totals().delivered === 1)
+  })
+
+  test('of messages per second, with every message taken', async () => {
+    const { pipeline, reload, totals } = await start(limited('max_messages_per_s: 1000'))
+    expect(await reload(limited('max_messages_per_s: 1'))).toEqual([])
+    const device = await pipeline.device('truck-1')
+    const publish = (from: number, to: number) => {
+      for (let n = from; n <= to; n += 1)
+        device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n })
+    }
+    publish(1, 3)
+    await device.acked(3)
+    publish(4, 4)
+    await pipeline.until(() => pipeline.events.some(({ kind }) => kind === 'client_paused'))
+    expect(await reload(limited('max_messages_per_s: 1000'))).toEqual([])
+    publish(5, 60)
+    await device.acked(60)
+    await pipeline.until(() => totals().delivered === 60)
+  })
+
+  test('of silence, for a device that is connected', async () => {
+    const { pipeline, reload } = await start(limited('idle_timeout: 24h'))
+    await pipeline.device('truck-1')
+    expect(await reload(limited('idle_timeout: 1s'))).toEqual([])
+    await pipeline.until(() => pipeline.events.some(({ kind }) => kind === 'client_dropped'))
+    expect(pipeline.events.find(({ kind }) => kind === 'client_dropped')).toMatchObject({
+      reason: 'idle_timeout',
+    })
+  })
+
+  test('of control packets per second, for a device that is connected', async () => {
+    const { pipeline, reload } = await start(limited('max_control_packets_per_s: 100'))
+    const device = await pipeline.device('truck-1')
+    expect(await reload(limited('max_control_packets_per_s: 1'))).toEqual([])
+    for (let n = 0; n < 10; n += 1) device.send({ cmd: 'pingreq' })
+    await pipeline.until(() => pipeline.events.some(({ kind }) => kind === 'client_dropped'))
+  })
+
+  test('but for those that a broker has from its start, which are named', async () => {
+    const { reload } = await start(limited('max_packet_bytes: 1MiB'))
+    const named = ['ingest.broker.limits.max_packet_bytes', 'ingest.broker.limits.max_sessions']
+    expect((await reload(limited('max_packet_bytes: 2MiB, max_sessions: 20000'))).toSorted()).toEqual(named)
   })
 })
 

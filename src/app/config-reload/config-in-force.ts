@@ -1,6 +1,7 @@
 // config-in-force.ts: which options of a changed config are in force without a restart, and which are not.
 //
-//   at once      the mapping with its sections, alerts, `log`, `ops.silence`
+//   at once      the mapping with its sections, alerts, `log`, `ops.silence`, most limits of
+//                `ingest.broker` (ingest/config.ts)
 //   where its    users, tokens, password files and certificates of listeners and bridges: with the same
 //   place is     listeners and bridges. Users and certificates of ops: with the same `ops.listen`. All of
 //   the same     delivery: with the same services (base_url, provider_key, proxy, source of the credentials,
@@ -10,20 +11,22 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../../config/config.ts'
+import { liveLimits } from '../../ingest/config.ts'
 
 /** The config in force after a reload: `next`, but for what stays as it is at `present`. */
 export function configInForce(next: Config, present: Config): Config {
   const { broker, bridges } = next.ingest
-  const ingest = {
-    ...present.ingest,
-    broker: { ...present.ingest.broker, access: broker.access, listeners: broker.listeners },
-    bridges,
-  }
+  const live = Object.fromEntries(liveLimits.map((name) => [name, broker.limits[name]]))
+  const ownBroker = { ...present.ingest.broker, limits: { ...present.ingest.broker.limits, ...live } }
+  const { access, listeners } = broker
+  const ingest = isSameBroker(next, present)
+    ? { ...present.ingest, broker: { ...ownBroker, access, listeners }, bridges }
+    : { ...present.ingest, broker: ownBroker }
   const { users, tls, silence } = next.ops
   const opsAccess = isSameOps(next, present) ? { users, tls } : {}
   return {
     ...next,
-    ingest: isSameBroker(next, present) ? ingest : present.ingest,
+    ingest,
     spool: present.spool,
     delivery: isSameService(next, present) ? next.delivery : present.delivery,
     ledger: present.ledger,
