@@ -1,9 +1,10 @@
 // A reload puts changed options in force, and names those that wait for a restart: an operator who reads no option there
 // relies on all of them.
 
-import { writeFile } from 'node:fs/promises'
+import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { checkInThread } from '../../src/storage/storage.ts'
 import { createFastClock } from '../support/fast-clock.ts'
 import { newFolder } from '../support/folders.ts'
 import type { Clock } from '../../src/std/clock.ts'
@@ -23,6 +24,7 @@ async function start(sections: Sections, script?: Script, clock?: Clock) {
     baseUrl: service.url,
     config: configText(sections),
     ...(clock && { clock }),
+    deps: { checkStore: checkInThread },
   })
   let sent = 0
   return {
@@ -266,4 +268,18 @@ test('a reload that is refused changes no option', async () => {
   expect(service.received).toEqual([])
   expect(pipeline.log()).toContain('"event":"mapping_refused"')
   expect(pipeline.condition('RESTART_NEEDED')).toBeUndefined()
+})
+
+test('options in force stay so when the spool was away, also where the config is refused meanwhile', async () => {
+  const { pipeline, totals, reload, publish } = await start(ofDelivery('batch: { linger: 10m }'))
+  expect(await reload(ofDelivery(quick))).toEqual([])
+  await writeFile(join(pipeline.folder, 'gateway.yaml'), 'no config')
+  await pipeline.until(() => pipeline.condition('MAPPING_STALE') !== undefined)
+  const spool = join(pipeline.folder, 'spool')
+  await rename(spool, `${spool}.away`)
+  await pipeline.until(() => pipeline.condition('SPOOL_UNUSABLE') !== undefined)
+  await rename(`${spool}.away`, spool)
+  await pipeline.until(() => pipeline.status().ready && pipeline.gateway.addresses.mqtt.length > 0)
+  await publish()
+  await pipeline.until(() => totals().delivered === 1)
 })
