@@ -25,6 +25,7 @@ import type { Ops } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { CheckStore, OpenStore } from '../storage/storage.ts'
 import { createActiveMapping } from './active-mapping.ts'
+import type { BackfillRule } from './backfill-rule.ts'
 import { startBridgeSessions, withFormerFilters } from './bridge-sessions/bridge-sessions.ts'
 import { startCertificateWatch } from './certificate-watch/certificate-watch.ts'
 import { createConfigReload } from './config-reload/config-reload.ts'
@@ -51,6 +52,7 @@ export type StagesDeps = {
   kernel: Pick<KernelClock, 'bootId'>
   lostFields: LostFields
   alerts: Alerts
+  backfillRule: BackfillRule
   /** Message sources beside those of the config; for tests. */
   moreSources?: MoreSources
 }
@@ -113,7 +115,19 @@ function openOutgoing(
 }
 
 async function openIncoming(
-  { clock, random, emit, env, ops, ourTime, lostFields, alerts, moreSources, startHeapWork }: StagesDeps,
+  {
+    clock,
+    random,
+    emit,
+    env,
+    ops,
+    ourTime,
+    lostFields,
+    alerts,
+    backfillRule,
+    moreSources,
+    startHeapWork,
+  }: StagesDeps,
   { spool, delivery, records }: ReturnType<typeof openOutgoing>,
   { config, configPath, inForce, opened }: StagesConfig & { opened: Opened },
 ) {
@@ -167,7 +181,11 @@ async function openIncoming(
       nextMapping: activeMapping.next,
       renew: (next) => ingest.renew(ingestOptions(next.ingest)),
       renewOps: ops.renew,
-      renewDelivery: (next) => delivery.renew(deliveryOptions(next.delivery)),
+      renewDelivery(next) {
+        const options = deliveryOptions(next.delivery)
+        backfillRule.use(options)
+        delivery.renew(options)
+      },
       renewOptions(next) {
         alerts.use(alertsOptions(next))
         ops.use(next)

@@ -90,6 +90,25 @@ describe('an option of delivery is in force at once', () => {
     expect(service.received.map(({ payloadIds }) => payloadIds.length)).toEqual([2, 2])
   })
 
+  test('backfill.after, also for what arrives late', async () => {
+    const withAfter = (after: string) => ({
+      delivery: `batch: { linger: 10m }, backfill: { after: ${after} }`,
+      more: 'clocks: { trust_local: true }',
+    })
+    const { pipeline, reload, publish } = await start(withAfter('30d'))
+    const lanes = () => pipeline.status().lanes.map(({ urgency, pending }) => [urgency, pending])
+    await publish()
+    expect(lanes()).toEqual([['live', 1]])
+    expect(await reload(withAfter('5m'))).toEqual([])
+    await publish()
+    expect(lanes()).toEqual(
+      expect.arrayContaining([
+        ['live', 1],
+        ['backfill', 1],
+      ]),
+    )
+  })
+
   test('max_in_flight, for what waits already', async () => {
     const one = 'batch: { linger: 20ms, max_payloads: 1 }, max_in_flight: 1'
     const { pipeline, service, totals, reload, publish } = await start(ofDelivery(one), () => 'hang')
