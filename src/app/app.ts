@@ -27,6 +27,7 @@ import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
 import { configWarnings, openFilesWarnings, secretFileWarnings, type Config } from '../config/config.ts'
+import { deliveryOptions } from '../delivery/config.ts'
 import { createLostFields, doubtfulWords, type LostFields } from '../mapping/mapping.ts'
 import type { MoreSources, Taps } from '../ingest/ingest.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
@@ -39,6 +40,7 @@ import {
   type ReadTables,
 } from '../storage/storage.ts'
 import { mappingOf } from './active-mapping.ts'
+import { createBackfillRule, type BackfillRule } from './backfill-rule.ts'
 import type { StartHeapWork } from './heap-work.ts'
 import type { KernelClock } from './kernel-clock.ts'
 import { createOurTime, type GatewayTime } from './our-time.ts'
@@ -103,6 +105,7 @@ type Deps = GatewayDeps & {
   ourTime: GatewayTime
   lostFields: LostFields
   alerts: Alerts
+  backfillRule: BackfillRule
   bound: StopBound
 }
 
@@ -150,7 +153,9 @@ export async function startGateway(
     await makeSpoolPrivate(config.spool.path, emit)
     await ops.start()
     await alerts.start()
-    const deps = { ...gatewayDeps, emit, ops, ourTime, lostFields, alerts, bound }
+    const ruleDeps = { clock, offsetMs: ourTime.wallOffsetMs }
+    const backfillRule = createBackfillRule(ruleDeps, deliveryOptions(config.delivery))
+    const deps = { ...gatewayDeps, emit, ops, ourTime, lostFields, alerts, backfillRule, bound }
     const gateway = gatewayOf(deps, { config, configPath, inForce: { mapping, config } })
     await gateway.begun
     return gateway
@@ -164,14 +169,13 @@ export async function startGateway(
 
 function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<void> } {
   const { clock, emit, ops } = deps
-  const { config } = start
   const startedAtMs = clock.monotonic()
   const stopping = new AbortController()
   const signals = deps.stop === undefined ? [stopping.signal] : [stopping.signal, deps.stop]
   const signal = AbortSignal.any(signals)
   const begun = Promise.withResolvers<void>()
   const broken = Promise.withResolvers<GatewayError>()
-  let { inForce } = start
+  let { config, inForce } = start
   let stages: Stages | null = null
   let refusal: GatewayError | null = null
   let stopped: Promise<void> | null = null
@@ -224,7 +228,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
     if (end !== 'clean' && !hasRun) emit({ kind: 'gateway_ended_unclean', end })
     hasRun = true
     try {
-      return await openStages(deps, spool, { ...start, inForce })
+      return await openStages(deps, spool, { ...start, config, inForce })
     } catch (error) {
       ops.detach()
       throw error
@@ -252,6 +256,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
     refusal = fault
     ops.refusing(fault)
     inForce = open.activeMapping.inForce()
+    config = open.reload.inForce()
     await closeStages(deps, open, { deadlineMs: config.ops.stop_deadline, isLast: false })
     stages = null
     ops.detach()

@@ -9,15 +9,23 @@ import type { ProviderName } from '../domain/ids.ts'
 import type { DeliveryOptions } from '../delivery/delivery.ts'
 import type { IsLate } from '../spool/spool.ts'
 
+export type BackfillRule = {
+  isLate: IsLate
+  /** Of the same providers. Payloads that have arrived stay where they are. */
+  use(this: void, options: DeliveryOptions): void
+}
+
 export function createBackfillRule(
   { clock, offsetMs }: { clock: Clock; offsetMs: () => number | null },
-  { providers }: DeliveryOptions,
-): IsLate {
-  const afterMs = new Map(providers.map(({ name, backfill }) => [name, backfill.afterMs]))
+  options: DeliveryOptions,
+): BackfillRule {
+  let afterMs = afterMsOf(options)
   let lastName: ProviderName | null = null
   let lastAfterMs = Number.POSITIVE_INFINITY
 
-  return (provider: ProviderName, deviceTime: EpochMs) => {
+  return { isLate, use }
+
+  function isLate(provider: ProviderName, deviceTime: EpochMs): boolean | null {
     if (provider !== lastName) {
       lastName = provider
       lastAfterMs = afterMs.get(provider) ?? Number.POSITIVE_INFINITY
@@ -25,4 +33,13 @@ export function createBackfillRule(
     const offset = offsetMs()
     return offset === null ? null : clock.now() + offset - deviceTime > lastAfterMs
   }
+
+  function use(next: DeliveryOptions): void {
+    afterMs = afterMsOf(next)
+    lastName = null
+  }
+}
+
+function afterMsOf({ providers }: DeliveryOptions): ReadonlyMap<ProviderName, number> {
+  return new Map(providers.map(({ name, backfill }) => [name, backfill.afterMs]))
 }

@@ -15,13 +15,11 @@ import { pause, type Clock } from '../std/clock.ts'
 import { GatewayError, type ErrorCode } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Config } from '../config/config.ts'
-import { deliveryOptions } from '../delivery/config.ts'
 import type { Ops } from '../ops/ops.ts'
 import { openSpool, storeChanged, storeSignature, type Spool, type StoreMemory } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
-import { createBackfillRule } from './backfill-rule.ts'
+import type { BackfillRule } from './backfill-rule.ts'
 import type { KernelClock } from './kernel-clock.ts'
-import type { GatewayTime } from './our-time.ts'
 
 type Deps<Opened> = {
   clock: Clock
@@ -101,18 +99,15 @@ export async function openSpoolOrWait<Opened>(
 /** Also passes on what the spool itself is given. */
 type SpoolDeps = Omit<Parameters<typeof openSpool>[0], 'isLate' | 'bootId' | 'onProgress' | 'signal'> & {
   kernel: Pick<KernelClock, 'bootId'>
-  ourTime: Pick<GatewayTime, 'wallOffsetMs'>
+  backfillRule: Pick<BackfillRule, 'isLate'>
   ops: Pick<Ops, 'starting'>
   env: NodeJS.ProcessEnv
   memory: StoreMemory
 }
 
 export function openSpoolOf(deps: SpoolDeps, config: Config, signal: AbortSignal): Promise<Spool> {
-  const { clock, ourTime, kernel, ops, env } = deps
-  const isLate = createBackfillRule(
-    { clock, offsetMs: ourTime.wallOffsetMs },
-    deliveryOptions(config.delivery),
-  )
+  const { kernel, ops, env } = deps
+  const { isLate } = deps.backfillRule
   const { max_payloads: payloadsMax, max_bytes: bytesMax } = config.delivery.batch
   const options = spoolOptions(config.spool, { payloadsMax, bytesMax })
   return openSpool(

@@ -19,15 +19,16 @@ import { connectionsWithin, type Config } from '../config/config.ts'
 import { createDelivery } from '../delivery/delivery.ts'
 import { deliveryOptions, sectionProxy } from '../delivery/config.ts'
 import { createIngest, createTaps, type MoreSources } from '../ingest/ingest.ts'
-import { ingestOptions } from '../ingest/config.ts'
+import { ingestOptions, liveLimitOptions } from '../ingest/config.ts'
 import type { Mapping, LostFields } from '../mapping/mapping.ts'
 import type { Ops } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { CheckStore, OpenStore } from '../storage/storage.ts'
 import { createActiveMapping } from './active-mapping.ts'
+import type { BackfillRule } from './backfill-rule.ts'
 import { startBridgeSessions, withFormerFilters } from './bridge-sessions/bridge-sessions.ts'
 import { startCertificateWatch } from './certificate-watch/certificate-watch.ts'
-import { createConfigReload } from './config-reload.ts'
+import { createConfigReload } from './config-reload/config-reload.ts'
 import { custodyDeps } from './custody-wiring/custody-wiring.ts'
 import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
@@ -51,6 +52,7 @@ export type StagesDeps = {
   kernel: Pick<KernelClock, 'bootId'>
   lostFields: LostFields
   alerts: Alerts
+  backfillRule: BackfillRule
   /** Message sources beside those of the config; for tests. */
   moreSources?: MoreSources
 }
@@ -113,7 +115,19 @@ function openOutgoing(
 }
 
 async function openIncoming(
-  { clock, random, emit, env, ops, ourTime, lostFields, alerts, moreSources, startHeapWork }: StagesDeps,
+  {
+    clock,
+    random,
+    emit,
+    env,
+    ops,
+    ourTime,
+    lostFields,
+    alerts,
+    backfillRule,
+    moreSources,
+    startHeapWork,
+  }: StagesDeps,
   { spool, delivery, records }: ReturnType<typeof openOutgoing>,
   { config, configPath, inForce, opened }: StagesConfig & { opened: Opened },
 ) {
@@ -158,6 +172,7 @@ async function openIncoming(
   const certificates = startCertificateWatch({ clock, emit }, config)
   opened(async () => certificates.stop())
   ops.attach({ certificates })
+  let { silence } = config.ops
   const reload = createConfigReload(
     {
       clock,
@@ -166,8 +181,17 @@ async function openIncoming(
       nextMapping: activeMapping.next,
       renew: (next) => ingest.renew(ingestOptions(next.ingest)),
       renewOps: ops.renew,
-      renewDelivery: (next) => delivery.renew(deliveryOptions(next.delivery)),
-      renewAlerts: (next) => alerts.use(alertsOptions(next)),
+      renewDelivery(next) {
+        const options = deliveryOptions(next.delivery)
+        backfillRule.use(options)
+        delivery.renew(options)
+      },
+      renewOptions(next) {
+        alerts.use(alertsOptions(next))
+        ops.use(next)
+        silence = next.ops.silence
+        ingest.use(liveLimitOptions(next.ingest))
+      },
       renewed: certificates.use,
     },
     { path: configPath, running: config },
@@ -218,7 +242,7 @@ async function openIncoming(
       lanes: spool.lanes,
       providers: delivery.providers,
     },
-    { spoolPath: config.spool.path, silence: config.ops.silence },
+    { spoolPath: config.spool.path, silence: () => silence },
   )
   opened(() => traffic.stop())
   activeMapping.start(ingest, traffic.silentDevices)

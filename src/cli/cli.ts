@@ -54,7 +54,7 @@ const commands: Record<string, Entry> = {
     load: async () => (await import('./tap-command.ts')).tapCommand,
   },
   reload: {
-    summary: 'Reload the mapping and the device table of the running daemon.',
+    summary: 'Reload the config, presets and the device table of the running daemon.',
     load: async () => (await import('./reload-command.ts')).reloadCommand,
   },
   probe: {

@@ -16,7 +16,7 @@ export const reloadCommand: BuildCommand = (io, done) =>
       'after',
       notes(
         'The daemon also reloads automatically when a file changes. If a file has problems, the command ' +
-          'lists them and the previous mapping stays in force.',
+          'lists them and nothing changes.',
       ),
     )
     .action(async (options: DaemonOptions) => {
@@ -29,5 +29,5 @@ function textOf({ sources, tookMs, restartNeeded, warnings }: Reloaded): string 
   const loaded = `The mapping is in force: ${plural(sources, 'source')}, loaded in ${formatDuration(tookMs)}.\n`
   const text = [loaded, ...warnings.map((warning) => `Warning: ${visible(warning)}\n`)].join('')
   if (restartNeeded.length === 0) return text
-  return `${text}Restart the daemon to apply the changes in ${restartNeeded.join(', ')}.\n`
+  return `${text}All other changes are in force. Restart the daemon to apply ${restartNeeded.join(', ')}.\n`
 }

@@ -20,7 +20,7 @@ export const runCommand: BuildCommand = (io, done) =>
       'after',
       notes(
         'SIGTERM or SIGINT stops the daemon in order; a second one stops it at once, which is safe. ' +
-          'SIGHUP reloads the mapping and the device table, and retries the ingestion API.',
+          'SIGHUP reloads the config, presets and the device table, and retries the ingestion API.',
       ),
     )
     .action(async ({ config: path, refuseWithoutKeys }: { config: string; refuseWithoutKeys?: boolean }) => {

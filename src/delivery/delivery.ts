@@ -26,7 +26,8 @@
 //   The service fails     the batch waits (full jitter, 1 s doubling to 60 s) and fewer are sent at once.
 //                         After five failures in a row over two batches the endpoint is unavailable. One
 //                         probe at a time is sent then.
-//   A secret is renewed   renew() puts it in force for the next connections (config-reload.ts).
+//   Options change        renew() puts them in force, and renewed secrets for the next connections
+//                         (provider-pipeline/options-renewal.ts). Queues and sealed batches stay.
 //   It answers 401, 403   the credentials are read again and the batch is sent once more at once; then the
 //                         endpoint is unauthorized, with a probe every ten minutes.
 //   No credentials        nothing is sealed. The next look is after 5 s, doubling to five minutes.
@@ -51,6 +52,7 @@ import { whyNoKeys } from './credentials/credentials-reader.ts'
 import type { DeliveryOptions, ProviderOptions } from './delivery-options.ts'
 import { createSenderWorker } from './transport/sender-worker.ts'
 import type { SenderWorker } from './transport/sender-worker.ts'
+import { ownOptions } from './provider-pipeline/options-renewal.ts'
 import { createProviderPipeline } from './provider-pipeline/provider-pipeline.ts'
 import { createOrphanedProviders } from './orphaned-providers.ts'
 import { createTotalShare } from './total-share.ts'
@@ -76,8 +78,8 @@ export type Delivery = {
   /** Ends all waits: tries now (SIGHUP, `probe`). */
   probe(): void
   /**
-   * Puts certificates, keys of the config and the login at the proxy in force, for the same providers. Other
-   * options stay as they are.
+   * Puts other options, certificates, keys of the config and the login at the proxy in force, for the same
+   * providers and services.
    */
   renew(options: DeliveryOptions): void
   providers(): readonly ProviderView[]
@@ -116,7 +118,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
   const waitingBytesMax = () => (waitingShare * deps.spool.totals().bytesMax) / providers.length
   const env = deps.env ?? process.env
   const pipelineDeps = { ...deps, env, counters, total, senderWorker, ledger, waitingBytesMax }
-  const pipelines = providers.map((provider) => createProviderPipeline(pipelineDeps, provider))
+  const pipelines = providers.map((provider) => createProviderPipeline(pipelineDeps, ownOptions(provider)))
   const orphans = createOrphanedProviders(deps, { known: providers.map(({ name }) => name) })
   const views = () => pipelines.map((pipeline) => pipeline.view())
   const controls = pipelines.map(({ batchControl }) => batchControl)
@@ -147,7 +149,10 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
       unlisten()
     },
     probe: () => pipelines.forEach((pipeline) => pipeline.probe()),
-    renew: (next) => next.providers.forEach((provider, index) => pipelines[index]?.renew(provider)),
+    renew(next) {
+      total.resize(next.maxInFlightTotal)
+      next.providers.forEach((provider, index) => pipelines[index]?.renew(provider))
+    },
     providers: views,
     clockOffsetMs() {
       for (const pipeline of pipelines) {

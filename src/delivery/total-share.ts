@@ -30,6 +30,8 @@ export type ProviderShare = {
 export type TotalShare = {
   /** For the next provider. */
   open(): ProviderShare
+  /** Another number of places. With fewer, those in use end first. */
+  resize(places: number): void
 }
 
 type Waiter = { ticket: number; sinceMs: number; enter: () => void }
@@ -44,12 +46,13 @@ export function createTotalShare(
   { places, providers }: { places: number; providers: number },
 ): TotalShare {
   assert(places >= providers, 'each provider has a place')
-  const equalShare = Math.floor(places / providers)
+  let all = places
+  const equalShare = () => Math.floor(all / providers)
   const shares: Share[] = []
   let free = places
   let tickets = 0
 
-  return { open }
+  return { open, resize }
 
   function open(): ProviderShare {
     const share: Share = { used: 0, waiters: [], peak: 0, peakBefore: 0, peakFromMs: clock.monotonic() }
@@ -66,6 +69,13 @@ export function createTotalShare(
       },
       waitsSinceMs: () => share.waiters[0]?.sinceMs ?? null,
     }
+  }
+
+  function resize(next: number): void {
+    assert(next >= providers, 'each provider has a place')
+    free += next - all
+    all = next
+    admit()
   }
 
   function enter(share: Share, signal: AbortSignal): Promise<boolean> {
@@ -116,13 +126,13 @@ export function createTotalShare(
   }
 
   function isBefore(one: Share, other: Share): boolean {
-    const isBelow = one.used < equalShare
-    if (isBelow !== other.used < equalShare) return isBelow
+    const isBelow = one.used < equalShare()
+    if (isBelow !== other.used < equalShare()) return isBelow
     return (one.waiters[0]?.ticket ?? 0) < (other.waiters[0]?.ticket ?? 0)
   }
 
   function mayTake(share: Share): boolean {
-    const isOwn = share.used < equalShare
+    const isOwn = share.used < equalShare()
     let reserved = 0
     for (const other of shares)
       if (other !== share) reserved += Math.max(0, (isOwn ? 1 : neededBy(other)) - other.used)
@@ -132,7 +142,7 @@ export function createTotalShare(
   function neededBy(share: Share): number {
     agePeak(share)
     const { used, waiters, peak, peakBefore } = share
-    return Math.min(equalShare, Math.max(1, used + waiters.length, peak, peakBefore))
+    return Math.min(equalShare(), Math.max(1, used + waiters.length, peak, peakBefore))
   }
 
   function agePeak(share: Share): void {

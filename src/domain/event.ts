@@ -135,7 +135,7 @@ export const eventFields = {
   mapping_reloaded: { cause, sources: count('sources'), tookMs },
   mapping_refused: { cause, fault },
   restart_needed: {
-    sections: field<readonly string[]>('changed sections of the config; none: as at the start'),
+    options: field<readonly string[]>('changed options of the config that are not in force; none: all are'),
   },
   ...ingestEventFields,
   ...clockEventFields,

@@ -8,14 +8,17 @@ import {
   passwordOptions,
   passwordsSchema,
 } from './broker/access/access-config.ts'
-import { connectionLimitOptions } from './broker/connection-limits/connection-limits-config.ts'
+import {
+  connectionLimitFields,
+  connectionLimitOptions,
+} from './broker/connection-limits/connection-limits-config.ts'
 import { isLoopback } from '../std/loopback.ts'
 import { anyBridgeOptions, bridgesSchema } from './bridge-kinds.ts'
 import { checkCustody, custodyOptions } from './custody/custody-config.ts'
 import { limitsSchema } from './broker/limits-config.ts'
 import { publishRulesOptions, publishRulesSchema } from './broker/publish-rules/publish-rules-config.ts'
 import { listenerOptions, listenerSchema } from './broker/listeners/listener-config.ts'
-import type { IngestOptions } from './ingest.ts'
+import type { IngestOptions, LiveLimits } from './ingest.ts'
 
 const brokerSchema = z
   .strictObject({
@@ -101,6 +104,24 @@ export { addressText, anyBridgeWarnings } from './bridge-kinds.ts'
 export { defaultPortOf, listenUrlOf, listenUrlText } from './broker/listeners/listen-url.ts'
 export { mqttBridgeSchema } from './bridges/bridge-config.ts'
 
+/** Options of `ingest.broker.limits` that a reload puts in force. */
+export const liveLimits = [
+  ...(Object.keys(connectionLimitFields) as (keyof typeof connectionLimitFields)[]),
+  'max_control_packets_per_s',
+  'partial_timeout',
+  'idle_timeout',
+] as const
+
+export function liveLimitOptions({ broker: { limits } }: Pick<IngestConfig, 'broker'>): LiveLimits {
+  const { connectionsMax: _, ...ofConnections } = connectionLimitOptions(limits)
+  return {
+    ...ofConnections,
+    controlPacketsPerSecondMax: limits.max_control_packets_per_s,
+    partialTimeoutMs: limits.partial_timeout,
+    idleTimeoutMs: limits.idle_timeout,
+  }
+}
+
 export function ingestOptions({ broker, bridges, rebirth_requests }: IngestConfig): IngestOptions {
   const { access, limits } = broker
   return {
@@ -116,7 +137,8 @@ export function ingestOptions({ broker, bridges, rebirth_requests }: IngestConfi
     topicAliasesMax: limits.max_topic_aliases,
     keepaliveMsMax:
       limits.max_keepalive === undefined ? null : Math.floor(limits.max_keepalive / 1000) * 1000,
-    ...connectionLimitOptions(limits),
+    ...liveLimitOptions({ broker }),
+    connectionsMax: limits.max_connections,
     topicLimits: { bytesMax: limits.max_topic_bytes, levelsMax: limits.max_topic_levels },
     inFlightMax: limits.max_in_flight,
     connectBytesMax: limits.max_connect_bytes,
@@ -126,10 +148,7 @@ export function ingestOptions({ broker, bridges, rebirth_requests }: IngestConfi
     heldBytesMax: limits.max_held_bytes,
     connectTimeoutMs: limits.connect_timeout,
     ackTimeoutMs: limits.ack_timeout,
-    controlPacketsPerSecondMax: limits.max_control_packets_per_s,
     partialBytesMax: limits.max_partial_bytes,
-    partialTimeoutMs: limits.partial_timeout,
-    idleTimeoutMs: limits.idle_timeout,
     tcpKeepaliveMs: limits.tcp_keepalive,
     sessionsMax: limits.max_sessions,
     unreleasedMax: limits.max_unreleased_messages,

@@ -132,6 +132,8 @@ export type Ingest = {
    * PASSWORDS_INVALID or CERTIFICATES_INVALID; what cannot be used stays as it was.
    */
   renew(options: Pick<IngestOptions, 'access' | 'listeners' | 'bridges'>): Promise<void>
+  /** Puts limits in force. Open connections stay. */
+  use(limits: LiveLimits): void
   /** Takes no new connection and reads no further packet. What was read is still acknowledged. */
   stopAccepting(): Promise<void>
   /** After the last acks: closes the connections. */
@@ -162,7 +164,13 @@ export type IngestOptions = IntakeOptions &
     passwords: PasswordOptions
   }
 
-export async function createIngest(deps: IngestDeps, options: IngestOptions): Promise<Ingest> {
+/** Those that a reload puts in force, also for connections that are open. */
+export type LiveLimits = Omit<ConnectionLimitOptions, 'connectionsMax'> &
+  Pick<IngestOptions, 'controlPacketsPerSecondMax' | 'partialTimeoutMs' | 'idleTimeoutMs'>
+
+export async function createIngest(deps: IngestDeps, first: IngestOptions): Promise<Ingest> {
+  /** Its limits are changed in place, and read at each decision. */
+  const options = { ...first }
   const { clock, emit, random = Math.random } = deps
   const bridges = await Promise.all(
     (options.bridges ?? []).map((bridge) => openBridge({ clock, emit, random }, bridge)),
@@ -266,6 +274,7 @@ export async function createIngest(deps: IngestDeps, options: IngestOptions): Pr
     start,
     swap: intake.swap,
     renew,
+    use: (limits) => void Object.assign(options, limits),
     stopAccepting,
     close,
     counters,

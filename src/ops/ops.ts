@@ -116,6 +116,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     detach,
     start,
     renew: (config) => http?.renew(config),
+    use: (next) => log.setLevel(next.log),
     starting,
     refusing,
     ready,

@@ -13,7 +13,7 @@ test('a payload is late by the corrected clock, and undecided while our time is 
     deliverySchema.parse({ base_url: 'http://127.0.0.1:1', backfill: { after: '10m' } }),
   )
   let offsetMs: number | null = null
-  const isLate = createBackfillRule({ clock, offsetMs: () => offsetMs }, options)
+  const { isLate } = createBackfillRule({ clock, offsetMs: () => offsetMs }, options)
   const old = clock.now() - hourMs
   expect(isLate(provider, old)).toBeNull()
   offsetMs = 0

@@ -36,7 +36,7 @@ test('a corrected password of a bridge is used for its next connection; another 
 
   await writeFile(join(folder, 'gateway.yaml'), config(pipeline.baseUrl, 'other/+'))
   await pipeline.until(() => restarts().length === 1)
-  expect(restarts()).toMatchObject([{ sections: ['ingest'] }])
+  expect(restarts()).toMatchObject([{ options: ['ingest.bridges'] }])
 })
 
 test('a bridge that is renamed or removed with its source is applied by a restart; until then its messages are mapped as before', async () => {
@@ -90,5 +90,8 @@ test('a changed token of NATS needs no restart', async () => {
     join(folder, 'gateway.yaml'),
     config(pipeline.baseUrl).replace('prefix: fleet', 'prefix: yard'),
   )
-  expect(await pipeline.gateway.reload('test')).toMatchObject({ kind: 'reloaded', restartNeeded: ['ingest'] })
+  expect(await pipeline.gateway.reload('test')).toMatchObject({
+    kind: 'reloaded',
+    restartNeeded: ['ingest.bridges'],
+  })
 })

@@ -106,16 +106,16 @@ describe('a changed file', () => {
     expect(delivered(pipeline)).toHaveLength(2)
   })
 
-  test('in a section that needs a restart is reported and not applied', async () => {
+  test('in an option that needs a restart is reported and not applied', async () => {
     const { pipeline, edit } = await start()
-    await edit('linger: 20ms', 'linger: 30ms')
+    await edit('max_bytes: 1GiB', 'max_bytes: 2GiB')
     await pipeline.until(() => countOf(pipeline, 'restart_needed') === 1)
     expect(pipeline.events.find(({ kind }) => kind === 'restart_needed')).toMatchObject({
-      sections: ['delivery'],
+      options: ['spool.max_bytes'],
     })
-    await edit('linger: 30ms', 'linger: 20ms')
+    await edit('max_bytes: 2GiB', 'max_bytes: 1GiB')
     await pipeline.until(() => countOf(pipeline, 'restart_needed') === 2)
-    expect(pipeline.events.findLast(({ kind }) => kind === 'restart_needed')).toMatchObject({ sections: [] })
+    expect(pipeline.events.findLast(({ kind }) => kind === 'restart_needed')).toMatchObject({ options: [] })
   })
 })
 

@@ -23,11 +23,11 @@ async function start({ delivery, files, baseUrl = (url) => url, listener = '' }:
   const folder = await newFolder()
   const write = async (name: string, text: string) => writeFile(join(folder, name), text, { mode: 0o600 })
   for (const [name, text] of Object.entries(files)) await write(name, text)
-  const config = (url: string, { linger = '20ms', ops = '127.0.0.1:0', to = baseUrl(url), more = '' } = {}) =>
+  const config = (url: string, { ledger = '', ops = '127.0.0.1:0', to = baseUrl(url) } = {}) =>
     configText({
       broker: `{ listeners: [{ url: "mqtt://127.0.0.1:0" }${listener}], access: { anonymous: true } }`,
-      delivery: `batch: { linger: ${linger} }, backoff: { min: 10ms, max: 10m }, ${delivery}`,
-      more,
+      delivery: `batch: { linger: 20ms }, backoff: { min: 10ms, max: 10m }, ${delivery}`,
+      more: ledger === '' ? '' : `ledger: { retention: ${ledger} }`,
     })(to).replace('listen: "127.0.0.1:0"', `listen: "${ops}"`)
   const pipeline = await startPipeline({ folder, config })
   let sent = 0
@@ -45,7 +45,7 @@ async function start({ delivery, files, baseUrl = (url) => url, listener = '' }:
 }
 
 const restarts = (pipeline: Pipeline) =>
-  pipeline.events.flatMap((event) => (event.kind === 'restart_needed' ? [event.sections] : []))
+  pipeline.events.flatMap((event) => (event.kind === 'restart_needed' ? [event.options] : []))
 
 /** Publishes until the endpoint is not available, with a next try in minutes. */
 async function untilUnavailable({ pipeline, publish }: Awaited<ReturnType<typeof start>>): Promise<void> {
@@ -147,9 +147,9 @@ describe('a renewed certificate', () => {
 
   test('is taken over beside a change that needs a restart; for another service it waits for it, and so does the condition', async () => {
     const { pipeline, front, publish, delivered, renew, edit } = await startWithTls()
-    await edit({ linger: '30ms' })
+    await edit({ ledger: '8d' })
     await pipeline.until(() => restarts(pipeline).length === 1)
-    expect(restarts(pipeline)).toEqual([['delivery']])
+    expect(restarts(pipeline)).toEqual([['ledger.retention']])
 
     await edit({ to: `${front.url}/other` })
     await renew('depot-2')
@@ -161,12 +161,12 @@ describe('a renewed certificate', () => {
     await delivered()
     expect(front.clientNames).toEqual(['depot-1'])
 
-    await edit({ linger: '30ms' })
+    await edit({ ledger: '8d' })
     await pipeline.until(() => pipeline.condition('CERTIFICATE_EXPIRES') === undefined)
     await publish()
     await delivered()
     expect(front.clientNames).toEqual(['depot-1', 'depot-2'])
-    expect(await pipeline.gateway.reload('test')).toMatchObject({ restartNeeded: ['delivery'] })
+    expect(await pipeline.gateway.reload('test')).toMatchObject({ restartNeeded: ['ledger.retention'] })
   })
 
   test('of a listener ends its condition also while the port of ops needs a restart', async () => {
@@ -190,7 +190,7 @@ describe('a renewed certificate', () => {
 
 test('a changed ledger needs a restart', async () => {
   const { pipeline, edit } = await start({ delivery: '', files: {} })
-  await edit({ more: 'ledger: { retention: 8d }' })
+  await edit({ ledger: '8d' })
   await pipeline.until(() => restarts(pipeline).length === 1)
-  expect(restarts(pipeline)).toEqual([['ledger']])
+  expect(restarts(pipeline)).toEqual([['ledger.retention']])
 })

@@ -324,7 +324,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
   },
   mapping_reloaded: { kind: 'mapping_reloaded', cause: 'a file changed', sources: 1, tookMs: 30 },
   mapping_refused: { kind: 'mapping_refused', cause: 'a file changed', fault },
-  restart_needed: { kind: 'restart_needed', sections: ['delivery', 'ops'] },
+  restart_needed: { kind: 'restart_needed', options: ['ops.listen', 'spool.path'] },
   model_unknown: { kind: 'model_unknown', source: 'trucks', devices: 1, what: 'odometer' },
   values_withheld: {
     kind: 'values_withheld',
@@ -484,7 +484,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     quiet: false,
     first: true,
   },
-  devices_sending: { kind: 'devices_sending' },
+  devices_sending: { kind: 'devices_sending', by: 'message' },
   nothing_mapped: {
     kind: 'nothing_mapped',
     messages: 40,

@@ -55,7 +55,8 @@ export type SilentDevicesDeps = {
 }
 
 type Options = {
-  after: 'auto' | 'off' | number
+  /** As a reload changes it. */
+  after: () => 'auto' | 'off' | number
   /** What `record` gave; anything else is nothing. */
   stored: unknown
 }
@@ -140,8 +141,9 @@ export function createSilentDevices(
   }
 
   function limitOf({ firstSeen, longestPauseMs }: Heard): number | null {
-    if (after === 'off') return null
-    if (after !== 'auto') return after
+    const limit = after()
+    if (limit === 'off') return null
+    if (limit !== 'auto') return limit
     if (firstSeen === null || now() - firstSeen < knownMs) return null
     return Math.max(autoMinMs, autoPauses * longestPauseMs)
   }

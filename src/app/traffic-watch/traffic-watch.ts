@@ -58,7 +58,8 @@ type Deps = {
 } & Pick<BacklogDeps, 'lanes' | 'providers'> &
   Pick<SilentDevicesDeps, 'addressOf' | 'closed'>
 
-type Options = { spoolPath: string; silence: SilenceConfig }
+/** `silence`: as a reload changes it. */
+type Options = { spoolPath: string; silence: () => SilenceConfig }
 
 const checkEveryMs = 5000
 const writeEveryMs = 300_000
@@ -76,7 +77,7 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
   const silence = createSilenceCheck(deps, options.silence, history, stored.lastAt)
   const silentDevices = createSilentDevices(
     { ...deps, now: deps.clock.now },
-    { after: options.silence.device_after, stored: stored.parts },
+    { after: () => options.silence().device_after, stored: stored.parts },
   )
   const unmapped = createUnmappedCheck(deps)
   const backlog = createBacklogCheck(deps)
@@ -136,7 +137,7 @@ async function readStored(
 
 function createSilenceCheck(
   { clock, emit, takesIn }: Pick<Deps, 'clock' | 'emit' | 'takesIn'>,
-  config: SilenceConfig,
+  config: () => SilenceConfig,
   history: TrafficHistory,
   lastBefore: EpochMs | null,
 ) {
@@ -147,7 +148,7 @@ function createSilenceCheck(
   let checkedMs = startMs
   /** Until then nothing could come. */
   let closedMs = startMs
-  let silent: { emittedMs: number; quiet: boolean } | null = null
+  let silent: { emittedMs: number; quiet: boolean; after: SilenceConfig['after'] } | null = null
   return { check, lastAt: () => last?.at ?? lastBefore }
 
   function check(counters: Counters): void {
@@ -169,25 +170,34 @@ function createSilenceCheck(
       if (pauseMs > 0 && closedMs <= last.ms) history.addPause(last.at, last.at + pauseMs)
     }
     last = { at, ms }
-    if (silent !== null) emit({ kind: 'devices_sending' })
+    ended('message')
+  }
+
+  function ended(by: 'message' | 'config'): void {
+    if (silent !== null) emit({ kind: 'devices_sending', by })
     silent = null
   }
 
   function judge(nowMs: number): void {
     const limit = limitNow()
     const silentMs = nowMs - Math.max(last?.ms ?? startMs, closedMs)
-    if (limit === null || silentMs <= limit.ms) return
-    const quiet = isQuietAt(config, new Date(clock.now()))
+    const { after } = config()
+    if (limit === null || silentMs <= limit.ms) {
+      if (silent !== null && silent.after !== after) ended('config')
+      return
+    }
+    const quiet = isQuietAt(config(), new Date(clock.now()))
     if (silent !== null && silent.quiet === quiet && nowMs - silent.emittedMs < repeatMs) return
     const first = silent === null
-    silent = { emittedMs: nowMs, quiet }
+    silent = { emittedMs: nowMs, quiet, after }
     const sinceAt = last?.at ?? lastBefore
     emit({ kind: 'devices_silent', sinceAt, silentMs, limitMs: limit.ms, basis: limit.basis, quiet, first })
   }
 
   function limitNow(): { ms: number; basis: 'median' | 'days' | 'setting' | 'new' } | null {
-    if (config.after === 'off') return null
-    if (config.after !== 'auto') return { ms: config.after, basis: 'setting' }
+    const { after } = config()
+    if (after === 'off') return null
+    if (after !== 'auto') return { ms: after, basis: 'setting' }
     const usual = history.usualPause(clock.now())
     if (usual !== null) return usual
     return { ms: last === null && lastBefore === null ? firstMessageMs : fewMessagesMs, basis: 'new' }

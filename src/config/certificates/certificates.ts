@@ -127,7 +127,7 @@ function timeText(ms: number): string {
 
 export const certificateCure =
   'Renew it in the file that the config names. The gateway takes it over within seconds (`reload` does it at once). ' +
-  'Where RESTART_NEEDED names its section, it may need the restart.'
+  'Where RESTART_NEEDED names an option of its section, it may need the restart.'
 
 /** Certificates that have expired, are not valid yet, or end within 30 days. */
 export function certificateWarnings(sections: CertificateSections, now: number): ConfigWarning[] {

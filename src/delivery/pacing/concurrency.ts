@@ -13,31 +13,32 @@ export type Concurrency = {
   reset(): void
 }
 
-export function createConcurrency(options: { max: number }): Concurrency {
-  let limit = options.max
+export function createConcurrency(options: { maxInFlight: number }): Concurrency {
+  /** Infinite until a submission fails, so that a larger setting is in force at once. */
+  let learned = Number.POSITIVE_INFINITY
   let starts = 0
   let halvedAt = 0
   let successes = 0
 
+  const limit = () => Math.min(learned, options.maxInFlight)
+
   return {
-    limit() {
-      return limit
-    },
+    limit,
     started: () => ++starts,
     succeeded() {
       successes += 1
-      if (successes < limit || limit === options.max) return
-      limit += 1
+      if (successes < limit() || learned >= options.maxInFlight) return
+      learned = learned + 1 < options.maxInFlight ? learned + 1 : Number.POSITIVE_INFINITY
       successes = 0
     },
     failed(started) {
       successes = 0
       if (started <= halvedAt) return
-      limit = Math.max(1, Math.floor(limit / 2))
+      learned = Math.max(1, Math.floor(limit() / 2))
       halvedAt = starts
     },
     reset() {
-      limit = 1
+      learned = 1
       successes = 0
       halvedAt = starts
     },

@@ -19,6 +19,8 @@
 // sealed before takes about 30 s on the link that it was made for. Where that is too long, the first time-out
 // shows the rate, or, if the kernel took all of the bytes, doubles the deadline.
 
+import type { ProviderOptions } from '../delivery-options.ts'
+
 export type Goodput = {
   /** Largest request body of the next batch. */
   bytesMax(): number
@@ -45,7 +47,7 @@ export type EndedSubmission = {
   tookMs: number
 }
 
-type GoodputOptions = { bytesMax: number; placesMax: number; timeoutMs: number }
+type GoodputOptions = Pick<ProviderOptions, 'batch' | 'maxInFlight' | 'timeoutMs'>
 
 const uploadMs = 30_000
 const slowMs = 10_000
@@ -60,19 +62,16 @@ const rateOfPlace = 2.048
 const deadlineMaxMs = 240_000
 
 export function createGoodput(options: GoodputOptions): Goodput {
-  const floor = Math.min(bytesFloor, options.bytesMax)
-  let bytesMax = Math.min(bytesFirst, options.bytesMax)
-  let placesMax = options.placesMax
+  /** What the link carries. The settings bound it where it is used, because a reload changes them. */
+  let bytesLearned = bytesFirst
+  let placesLearned = Number.POSITIVE_INFINITY
+  const bytesMax = () => Math.min(bytesLearned, options.batch.bodyBytesMax)
   let rate: number | null = null
   let running = 0
 
   return {
-    bytesMax() {
-      return bytesMax
-    },
-    placesMax() {
-      return placesMax
-    },
+    bytesMax,
+    placesMax: () => Math.min(placesLearned, options.maxInFlight),
     bytesPerS() {
       return rate === null ? null : rate * 1000
     },
@@ -94,22 +93,22 @@ export function createGoodput(options: GoodputOptions): Goodput {
     const side = running
     running -= 1
     if (end === 'failed') return
-    const isFull = bodyBytes >= bytesMax / 2
+    const isFull = bodyBytes >= bytesMax() / 2
     if (!isFull && (tookMs < slowMs || bodyBytes < sampleBytesMin)) return
     if (end === 'timed out') {
       if (bodyBytes < sampleBytesMin) return
-      resize(bytesMax / 2)
+      resize(bytesMax() / 2)
       // All of it was written: the service may hang, which says nothing about the link.
       if (bytesSent === 0 || bytesSent >= bodyBytes) return
     }
     const bytes = end === 'answered' ? bodyBytes : bytesSent
     const sample = Math.max(rateMin, bytes / Math.max(tookMs, 1))
     rate = rate === null ? sample : (rate + sample) / 2
-    resize(Math.min(isFull && end === 'answered' ? 2 * bytesMax : bytesMax, sample * uploadMs))
-    placesMax = Math.max(1, Math.min(options.placesMax, Math.floor((sample * side) / rateOfPlace)))
+    resize(Math.min(isFull && end === 'answered' ? 2 * bytesMax() : bytesMax(), sample * uploadMs))
+    placesLearned = Math.max(1, Math.floor((sample * side) / rateOfPlace))
   }
 
   function resize(bytes: number): void {
-    bytesMax = Math.max(floor, Math.min(options.bytesMax, Math.floor(bytes)))
+    bytesLearned = Math.max(bytesFloor, Math.min(options.batch.bodyBytesMax, Math.floor(bytes)))
   }
 }

@@ -27,15 +27,15 @@ export type Pacing = {
 }
 
 export function createPacing({ clock }: { clock: Clock }, options: ProviderOptions): Pacing {
-  const { batch, maxInFlight, timeoutMs, rate } = options
-  const sizeLimit = createSizeLimit({ bytesMax: batch.bodyBytesMax })
-  const goodput = createGoodput({ bytesMax: batch.bodyBytesMax, placesMax: maxInFlight, timeoutMs })
-  const concurrency = createConcurrency({ max: maxInFlight })
+  // They read the options at each decision: a reload changes them.
+  const sizeLimit = createSizeLimit(options.batch)
+  const goodput = createGoodput(options)
+  const concurrency = createConcurrency(options)
   return {
     sizeLimit,
     goodput,
     concurrency,
-    rateLimit: createRateLimit({ clock }, rate),
+    rateLimit: createRateLimit({ clock }, options.rate),
     bytesMax() {
       return Math.min(sizeLimit.bytesMax(), goodput.bytesMax())
     },

@@ -19,9 +19,11 @@ const batchS = 10
 export type RateOptions = { payloadsPerS: number | null; requestsPerS: number | null }
 
 export function createRateLimit({ clock }: { clock: Clock }, options: RateOptions): RateLimit {
+  const requestsPerS = () => options.requestsPerS
+  const payloadsPerS = () => options.payloadsPerS
   const buckets = [
-    createBucket(clock, options.requestsPerS, () => 1),
-    createBucket(clock, options.payloadsPerS, (payloads) => payloads),
+    createBucket({ clock, perS: requestsPerS }, () => 1),
+    createBucket({ clock, perS: payloadsPerS }, (payloads) => payloads),
   ]
   return {
     waitMs: () => Math.max(...buckets.map((bucket) => bucket.waitMs())),
@@ -36,30 +38,31 @@ export function payloadsAtOnce({ payloadsPerS }: Pick<RateOptions, 'payloadsPerS
 
 type Bucket = { waitMs(): number; take(payloads: number): void }
 
-const unlimited: Bucket = { waitMs: () => 0, take() {} }
-
-function createBucket(clock: Clock, perS: number | null, costOf: (payloads: number) => number): Bucket {
-  if (perS === null) return unlimited
-  const rate = perS
-  const burst = Math.max(1, rate)
-  let level = burst
+/** `perS`: the limit now, which a reload may change; null for none, where the bucket stays full. */
+function createBucket(
+  { clock, perS }: { clock: Clock; perS: () => number | null },
+  costOf: (payloads: number) => number,
+): Bucket {
+  let level = Number.POSITIVE_INFINITY
   let filledAtMs = clock.monotonic()
 
-  function fill(): void {
+  function fill(rate: number | null): void {
     const nowMs = clock.monotonic()
-    level = Math.min(burst, level + ((nowMs - filledAtMs) / 1000) * rate)
+    const passedS = (nowMs - filledAtMs) / 1000
+    level = rate === null ? Number.POSITIVE_INFINITY : Math.min(Math.max(1, rate), level + passedS * rate)
     filledAtMs = nowMs
   }
 
   return {
     waitMs() {
-      fill()
+      const rate = perS()
+      fill(rate)
       // Waits for a whole token: starting on less would spend a small bucket at once and make the next wait
       // long.
-      return level >= 1 ? 0 : Math.ceil(((1 - level) / rate) * 1000)
+      return rate === null || level >= 1 ? 0 : Math.ceil(((1 - level) / rate) * 1000)
     },
     take(payloads) {
-      fill()
+      fill(perS())
       level -= costOf(payloads)
     },
   }

@@ -25,19 +25,19 @@ const similarFactor = 1.5
 /** So many 413 to bodies of an accepted size show that the limit of the service changed. */
 const unexplainedMax = 3
 
-export function createSizeLimit(options: { bytesMax: number }): SizeLimit {
-  let bytesMax = options.bytesMax
+export function createSizeLimit(options: { bodyBytesMax: number }): SizeLimit {
+  /** Infinite until a 413, so that a larger setting is in force at once. */
+  let learned = Number.POSITIVE_INFINITY
+  const bytesMax = () => Math.min(learned, options.bodyBytesMax)
   let accepted = 0
   let largestAccepted = 0
   /** Since the last 413. */
   let acceptedSince = 0
   let unexplained = 0
   return {
-    bytesMax() {
-      return bytesMax
-    },
+    bytesMax,
     lowered() {
-      return bytesMax < options.bytesMax
+      return learned < options.bodyBytesMax
     },
     tooLarge(bodyBytes) {
       accepted = 0
@@ -47,19 +47,20 @@ export function createSizeLimit(options: { bytesMax: number }): SizeLimit {
       if (isContent || (bodyBytes <= largestAccepted && unexplained < unexplainedMax)) return
       largestAccepted = 0
       unexplained = 0
-      bytesMax = Math.max(
-        Math.min(bytesFloor, options.bytesMax),
-        Math.min(bytesMax, Math.floor(bodyBytes / 2)),
+      learned = Math.max(
+        Math.min(bytesFloor, options.bodyBytesMax),
+        Math.min(bytesMax(), Math.floor(bodyBytes / 2)),
       )
     },
     accepted(bodyBytes) {
       largestAccepted = Math.max(largestAccepted, bodyBytes)
       acceptedSince = Math.max(acceptedSince, bodyBytes)
-      if (bytesMax >= options.bytesMax || bodyBytes * 2 < bytesMax) return
+      if (learned >= options.bodyBytesMax || bodyBytes * 2 < learned) return
       accepted += 1
       if (accepted < acceptedToGrow) return
       accepted = 0
-      bytesMax = Math.min(options.bytesMax, Math.ceil(bytesMax * growFactor))
+      learned = Math.ceil(learned * growFactor)
+      if (learned >= options.bodyBytesMax) learned = Number.POSITIVE_INFINITY
     },
   }
 }

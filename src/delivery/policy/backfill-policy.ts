@@ -42,8 +42,6 @@ export function createBackfillPolicy(
   { spool, clock, emit, rotated, rejected }: Deps,
   options: ProviderOptions,
 ): BackfillPolicy {
-  const { afterMs, rotateEveryMs } = options.backfill
-  const { payloadsMax, lingerMs } = options.batch
   let justReached = false
   let rotating = false
   /** Where the spool has no room for another lane, the next try is later. */
@@ -68,6 +66,9 @@ export function createBackfillPolicy(
 
   function reasonFor(lane: LaneView, state: EndpointState): string | null {
     if (lane.pending === 0) return null
+    // A reload changes the options, so they are read at each decision.
+    const { afterMs, rotateEveryMs } = options.backfill
+    const { payloadsMax, lingerMs } = options.batch
     // Null: its arrival time is only on disk, because too many payloads are pending before it.
     const ageMs = lane.oldestAt === null ? Number.POSITIVE_INFINITY : clock.now() - lane.oldestAt
     if (state !== 'available')

@@ -9,6 +9,7 @@
 
 import type { LaneId } from '../../domain/ids.ts'
 import type { LaneView, SealLimits } from '../../spool/spool.ts'
+import type { ProviderOptions } from '../delivery-options.ts'
 
 export type RunningSeal = {
   readonly lane: LaneId
@@ -27,10 +28,10 @@ export type RunningSeals = {
 }
 
 /**
- * `together`: several seals of a lane may run. Not with rate limits: each batch would be sealed for what may
- * be sent now.
+ * Several seals of a lane may run. Not with rate limits: each batch would be sealed for what may be sent now.
  */
-export function createRunningSeals({ together }: { together: boolean }): RunningSeals {
+export function createRunningSeals(rate: ProviderOptions['rate']): RunningSeals {
+  const together = () => rate.payloadsPerS === null && rate.requestsPerS === null
   const held = new Set<LaneId>()
   const running = new Map<LaneId, number>()
   const countOf = (lane: LaneId) => running.get(lane) ?? 0
@@ -73,7 +74,7 @@ export function createRunningSeals({ together }: { together: boolean }): Running
     const batches = countOf(id) + 1
     if (batches === 1) return true
     // The head of a retry lane may still wait for the delay of its step.
-    if (!together || role.kind === 'retry') return false
+    if (!together() || role.kind === 'retry') return false
     return pending >= batches * limits.payloadsMax || pendingBytes >= batches * limits.bodyBytesMax
   }
 }

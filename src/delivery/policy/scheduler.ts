@@ -79,16 +79,14 @@ const emptySealPauseMs = 100
 
 export function createScheduler({ clock, pacing, spool }: Deps, options: ProviderOptions): Scheduler {
   const single = options.mode === 'single'
-  const payloadsMax = single ? 1 : Math.min(options.batch.payloadsMax, payloadsAtOnce(options.rate))
+  // A reload changes the options, so they are read at each decision.
+  const payloadsMax = () => (single ? 1 : Math.min(options.batch.payloadsMax, payloadsAtOnce(options.rate)))
   // The linger fills a batch; a single payload has none to fill.
-  const lingerMs = single ? 0 : options.batch.lingerMs
-  const { order, shareMin } = options.backfill
-  const backfillEvery = Math.max(1, Math.round(1 / shareMin))
+  const lingerMs = () => (single ? 0 : options.batch.lingerMs)
   /** When the oldest pending payload of a lane was first seen; bounded by the number of lanes. */
   const seenAtMs = new Map<LaneId, number>()
   const pausedUntilMs = new Map<LaneId, number>()
-  const { payloadsPerS, requestsPerS } = options.rate
-  const seals = createRunningSeals({ together: payloadsPerS === null && requestsPerS === null })
+  const seals = createRunningSeals(options.rate)
   let turn = 0
   let laneTurn = 0
 
@@ -128,15 +126,16 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
 
   function planFresh(lane: LaneView, nowMs: number): LanePlan {
     const limits = limitsNow()
-    const full = lane.pending >= payloadsMax || lane.pendingBytes >= limits.bodyBytesMax
+    const full = lane.pending >= limits.payloadsMax || lane.pendingBytes >= limits.bodyBytesMax
     const seenMs = seenAtMs.get(lane.id) ?? nowMs
     const waitedMs = Math.max(nowMs - seenMs, clock.now() - (lane.oldestAt ?? clock.now()))
-    const dueAtMs = full ? nowMs : nowMs + lingerMs - waitedMs
+    const dueAtMs = full ? nowMs : nowMs + lingerMs() - waitedMs
     return { lane, limits, dueAtMs: notBefore(lane.id, dueAtMs) }
   }
 
   function limitsNow(): SealLimits {
-    return { payloadsMax, bodyBytesMax: pacing.bytesMax(), ...(single ? { operation: 'single' } : {}) }
+    const limits = { payloadsMax: payloadsMax(), bodyBytesMax: pacing.bytesMax() }
+    return single ? { ...limits, operation: 'single' } : limits
   }
 
   function planRetry(lane: LaneView, nowMs: number): LanePlan {
@@ -148,7 +147,7 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
     // An arrival in the future: the clock was set back since. It does not tell how long the payload waited.
     const committedUntil = oldestAt > now || lane.oldestAt === null ? Number.POSITIVE_INFINITY : now - delayMs
     const limits = { ...limitsNow(), committedUntil }
-    return { lane, limits, dueAtMs: notBefore(lane.id, nowMs + delayMs + lingerMs - waitedMs) }
+    return { lane, limits, dueAtMs: notBefore(lane.id, nowMs + delayMs + lingerMs() - waitedMs) }
   }
 
   function notBefore(lane: LaneId, dueAtMs: number): number {
@@ -222,7 +221,7 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
   function dueLane(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): LanePlan | null {
     const toProbe = allowed.probe ? lanesToProbe(batches) : null
     const nowMs = clock.monotonic()
-    const kinds = kindsInTurn(laneTurn, backfillEvery)
+    const kinds = kindsInTurn(laneTurn, options.backfill)
     let best: LanePlan | null = null
     for (const plan of plans) {
       if (plan.dueAtMs > nowMs || !seals.allow(plan.lane, plan.limits)) continue
@@ -251,7 +250,7 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
   /** Of two lanes of the same kind. */
   function isBefore(one: LanePlan, other: LanePlan): boolean {
     if (one.lane.role.kind !== 'backfill') return one.dueAtMs < other.dueAtMs
-    return order === 'oldest-first' ? one.lane.id < other.lane.id : one.lane.id > other.lane.id
+    return (options.backfill.order === 'oldest-first') === one.lane.id < other.lane.id
   }
 
   function dueAt(
@@ -300,7 +299,8 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
   }
 }
 
-function kindsInTurn(turn: number, backfillEvery: number): readonly LaneRole['kind'][] {
+function kindsInTurn(turn: number, { shareMin }: { shareMin: number }): readonly LaneRole['kind'][] {
+  const backfillEvery = Math.max(1, Math.round(1 / shareMin))
   if (turn % backfillEvery === backfillEvery - 1) return ['backfill', 'live', 'retry']
   return turn % 10 === 4 ? ['retry', 'live', 'backfill'] : ['live', 'retry', 'backfill']
 }

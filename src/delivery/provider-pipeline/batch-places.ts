@@ -42,7 +42,7 @@ export function mustWaitForRoom(
 }
 
 /** `limit`: places now. With one, the next batch waits for all of the one before. */
-export function createBatchPlaces(limit: () => number, { shareMax }: { shareMax: number }): BatchPlaces {
+export function createBatchPlaces(limit: () => number, options: { shareMax: number }): BatchPlaces {
   let taken = 0
   let backfill = 0
   let settling = 0
@@ -56,7 +56,7 @@ export function createBatchPlaces(limit: () => number, { shareMax }: { shareMax:
 
   function mayBackfill(): boolean {
     const places = limit()
-    return backfill < Math.max(1, Math.min(places - 1, Math.floor(places * shareMax)))
+    return backfill < Math.max(1, Math.min(places - 1, Math.floor(places * options.shareMax)))
   }
 
   function take(isBackfill: boolean): BatchPlace {

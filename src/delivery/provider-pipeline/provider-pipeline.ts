@@ -26,7 +26,7 @@ import { createServiceClock } from '../transport/service-clock.ts'
 import { transportOptions } from '../transport/transport-options.ts'
 import { createLaneReturns } from '../returns/lane-returns.ts'
 import type { ProviderView } from '../types.ts'
-import { createAccessRenewal } from './access-renewal.ts'
+import { createOptionsRenewal } from './options-renewal.ts'
 import { createBatchSender, newPipelineSession, type PipelineSession } from './batch-sender.ts'
 import { createBatchControl } from './batch-control.ts'
 import { mustWaitForRoom, createBatchPlaces } from './batch-places.ts'
@@ -38,7 +38,7 @@ import { createWatch, sightOf, type Sight } from '../watch/watch.ts'
 
 export function createProviderPipeline(deps: PipelineDeps, options: ProviderOptions): ProviderPipeline {
   const { spool, clock, random, emit } = deps
-  const { name: provider, baseUrl: url } = options
+  const { name: provider } = options
   const serviceClock = createServiceClock({ clock, emit }, options)
   const keyring = createKeyring({ ...deps, offsetMs: () => serviceClock.offsetMs() }, options)
   const transport = deps.senderWorker.open(transportOptions(options, deps.env))
@@ -62,10 +62,10 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     { spool, clock, emit, rotated: pump, rejected: (error) => spoolRejected(error, session) },
     options,
   )
-  const watch = createWatch({ clock, emit, look }, { provider, url, timeoutMs: options.timeoutMs })
-  // As many again wait for their settle.
+  const watch = createWatch({ clock, emit, look }, options)
+  // They bound the tasks of the queue.
   const batchPlaces = createBatchPlaces(limitNow, options.backfill)
-  const queue = new PQueue({ concurrency: 2 * options.maxInFlight })
+  const queue = new PQueue()
   const wakeTimer = createWakeTimer({ clock }, pump)
   const nextLook = createNextLook({ clock, wakeTimer }, pump)
   const sendBatch = createBatchSender({
@@ -100,7 +100,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   })
   const newSession = () => newPipelineSession({ clock, random }, options)
   const accessRenewed = () => void (endpoint.view().state !== 'available' && probe())
-  const renew = createAccessRenewal({ ...deps, transport, keyring, accessRenewed }, options)
+  const renew = createOptionsRenewal({ ...deps, transport, keyring, accessRenewed, renewed: pump }, options)
   let session = newSession()
   let unwatch = () => {}
   let started = false

@@ -74,7 +74,6 @@ type Deps = {
 export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   const { spool, clock, emit, counters, isolation, suspects, trial, sizeLimit } = deps
   const provider = options.name
-  const policy = { ...options.backoff, ...options }
   const rate = createRate({ clock })
   const forbiddenLimit = createForbiddenLimit({ clock })
   const receipts = createSettleReceipts({ ...deps, provider })
@@ -108,7 +107,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     const { inFlight, outcome } = answered
     const { batchId } = inFlight.batch
     const facts = factsOf(answered)
-    const verdict = judgeByTable(outcome, facts, policy)
+    const verdict = judgeByTable(outcome, facts, { ...options.backoff, ...options })
     if (verdict.resubmit) return verdict
     acceptance.judged(verdict, requestIdOf(outcome))
     if (verdict.results !== null) inFlight.earlierResults = verdict.results

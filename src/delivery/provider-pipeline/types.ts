@@ -17,7 +17,7 @@ export type ProviderPipeline = {
   start(): void
   stop(deadline: AbortSignal): Promise<void>
   probe(): void
-  /** Puts certificates, keys of the config and the login at the proxy in force. */
+  /** Puts other options, keys and certificates in force, of the same provider and service. */
   renew(options: ProviderOptions): void
   payloadsAdded(payloads: number): void
   lost(): void

@@ -13,8 +13,8 @@
 
 import { assertNever } from '../../std/assert.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { ProviderName } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
+import type { ProviderOptions } from '../delivery-options.ts'
 import { endOf } from '../provider-pipeline/outcome-text.ts'
 
 export type AnswerQuality = {
@@ -26,7 +26,7 @@ type Counts = { delivered: number; retried: number; dead: number }
 
 type Deps = { emit: Emit; isAvailable: () => boolean }
 
-type Options = { provider: ProviderName; timeoutMs: number }
+type Options = Pick<ProviderOptions, 'name' | 'timeoutMs'>
 
 const kept = 20
 const answersMin = 3
@@ -41,8 +41,7 @@ const bounds = {
 } as const
 
 export function createAnswerQuality({ emit, isAvailable }: Deps, options: Options): AnswerQuality {
-  const { provider, timeoutMs } = options
-  const limitMs = Math.min(slowMaxMs, timeoutMs / 2)
+  const { name: provider } = options
   let answersMs: number[] = []
   let failures: boolean[] = []
   let batches: Counts[] = []
@@ -64,13 +63,17 @@ export function createAnswerQuality({ emit, isAvailable }: Deps, options: Option
   function forget(): void {
     answersMs = []
     failures = []
-    if (open.slow) emit({ kind: 'answers_slow', provider, medianMs: 0, answers: 0, timeoutMs })
+    if (open.slow)
+      emit({ kind: 'answers_slow', provider, medianMs: 0, answers: 0, timeoutMs: options.timeoutMs })
     if (open.requests) emit({ kind: 'submissions_failing', provider, failed: 0, requests: 0 })
     open.slow = false
     open.requests = false
   }
 
   function judgeSlow(): void {
+    // A reload may change it.
+    const { timeoutMs } = options
+    const limitMs = Math.min(slowMaxMs, timeoutMs / 2)
     const medianMs = answersMs.toSorted((a, b) => a - b)[(answersMs.length - 1) >> 1] ?? 0
     const change = changeOf('slow', answersMs.length >= answersMin, medianMs / limitMs)
     if (change === null) return

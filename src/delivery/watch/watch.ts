@@ -14,8 +14,8 @@
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { ProviderName } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
+import type { ProviderOptions } from '../delivery-options.ts'
 import { endOf, reasonText } from '../provider-pipeline/outcome-text.ts'
 import type { StallReason } from '../../domain/event-fields/stall-event.ts'
 import { createAnswerQuality } from './answer-quality.ts'
@@ -46,16 +46,17 @@ export type Watch = {
 
 type Deps = { clock: Clock; emit: Emit; look: () => Sight }
 
-type Options = { provider: ProviderName; url: string; timeoutMs: number }
+type Options = Pick<ProviderOptions, 'name' | 'baseUrl' | 'timeoutMs'>
 
 const stalledMs = 20_000
 const againMs = 10_000
 const retryAfterShownMs = 30_000
 
-export function createWatch({ clock, emit, look }: Deps, { provider, url, timeoutMs }: Options): Watch {
+export function createWatch({ clock, emit, look }: Deps, options: Options): Watch {
+  const { name: provider, baseUrl: url } = options
   const requests = createHangingRequests({ clock })
   const isAvailable = () => look().isEndpointAvailable
-  const quality = createAnswerQuality({ emit, isAvailable }, { provider, timeoutMs })
+  const quality = createAnswerQuality({ emit, isAvailable }, options)
   const timer = createWakeTimer({ clock }, check)
   let hanging: Hanging | null = null
   /** Since when work is due and nothing of it moves; null where nothing is due. */

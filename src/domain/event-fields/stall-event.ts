@@ -118,7 +118,7 @@ export const stallEventFields = {
     quiet: field<boolean>('it is a quiet hour or day (ops.silence)'),
     first,
   },
-  devices_sending: {},
+  devices_sending: { by: field<'message' | 'config'>('what ended the silence') },
   device_silent: {
     devices: field<readonly SilentDevice[]>('those that are silent, the longest first; at most 200'),
     total: count('devices that are silent; 0 where none is any more'),

@@ -94,7 +94,7 @@ export const clientConditions = {
       'authorities, ops, a bridge or the delivery. With an expired one, devices or the other side refuse to connect.',
     act:
       'Renew it in the file that the config names. The gateway takes it over within seconds (`reload` does it at once). ' +
-      'Where RESTART_NEEDED names its section, it may need the restart.',
+      'Where RESTART_NEEDED names an option of its section, it may need the restart.',
   },
   PROXY_HEADER_WRONG: {
     severity: 'warning',

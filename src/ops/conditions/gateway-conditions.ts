@@ -66,7 +66,7 @@ export const gatewayConditions = {
   },
   RESTART_NEEDED: {
     severity: 'warning',
-    meaning: 'The config changed in sections that need a restart. Until then the old settings are in force.',
+    meaning: 'The config changed in options that need a restart. Until then the old settings are in force.',
     act: 'Restart the gateway. No data is lost.',
   },
   DEAD_LETTERS_WAITING: {

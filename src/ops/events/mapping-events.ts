@@ -22,6 +22,13 @@ type MappingEvent = Extract<
 /** Some fifty problems of a config or a device table, each with its place. */
 const problemsLengthMax = 6000
 
+const optionsShownMax = 12
+
+function listOf(options: readonly string[]): string {
+  const more = options.length - optionsShownMax
+  return `${options.slice(0, optionsShownMax).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
 export const mappingEvents: EventTable<MappingEvent> = {
   mapping_reloaded: {
     meaning: 'A changed config or device table is in force.',
@@ -44,24 +51,24 @@ export const mappingEvents: EventTable<MappingEvent> = {
     },
   },
   restart_needed: {
-    meaning: 'The config changed in sections that need a restart, or these changes were reverted.',
+    meaning: 'The config changed in options that need a restart, or these changes were reverted.',
     act: 'Restart the gateway to apply the changes. No data is lost.',
-    level: { oneOf: ['info', 'warn'], of: ({ sections }) => (sections.length === 0 ? 'info' : 'warn') },
-    text: ({ sections }) =>
-      sections.length === 0
-        ? 'The config is the same as at the start again. No restart is needed.'
-        : `The config changed in ${sections.join(', ')}. Restart the gateway to apply it. ` +
-          'Changes of the mapping are in force.',
-    clears: { RESTART_NEEDED: ({ sections }) => (sections.length === 0 ? null : undefined) },
+    level: { oneOf: ['info', 'warn'], of: ({ options }) => (options.length === 0 ? 'info' : 'warn') },
+    text: ({ options }) =>
+      options.length === 0
+        ? 'The whole config is in force again. No restart is needed.'
+        : `The config changed in ${listOf(options)}. Restart the gateway to apply it. ` +
+          'All other changes are in force.',
+    clears: { RESTART_NEEDED: ({ options }) => (options.length === 0 ? null : undefined) },
     raises: {
-      RESTART_NEEDED: ({ sections }) =>
-        sections.length === 0
+      RESTART_NEEDED: ({ options }) =>
+        options.length === 0
           ? null
           : {
-              what: `The config changed in ${sections.join(', ')}. The old settings are in force there.`,
+              what: `The config changed in ${listOf(options)}. The old settings are in force there.`,
               why:
-                'Sockets, spool, ledger and delivery are set up at the start only. Changes of the mapping are in force, ' +
-                'and those of secrets and certificates, unless their address changed.',
+                'These options take effect at the start only. All other changes are in force. Where an address changed ' +
+                'to which secrets belong, its section waits as a whole.',
               present: 1,
             },
     },

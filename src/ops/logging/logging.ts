@@ -20,6 +20,7 @@ const unwrittenBytesMax = 4 * 1024 * 1024
 
 export type Log = {
   write(this: void, event: GatewayEvent): void
+  setLevel(this: void, config: LogConfig): void
   /** Lines discarded because stdout is not read. */
   readonly linesLost: number
   /** Lines that repeated and were counted in another one. */
@@ -50,6 +51,9 @@ export function createLog({ clock, stdout, env }: LogDeps, { level }: LogConfig)
     },
     get linesSuppressed() {
       return repeated.suppressed()
+    },
+    setLevel(next) {
+      logger.level = next.level
     },
     close: repeated.close,
   }

@@ -30,7 +30,7 @@ function world(
       addressOf: ({ device }) => trucks.get(device)?.address ?? null,
       closed: () => closed,
     },
-    { after, stored },
+    { after: () => after, stored },
   )
   const standingOf = (truck: Truck & { lastSeen: number | null }): Standing => {
     const { lastSeen, gapMs = 30 * second } = truck

@@ -34,7 +34,7 @@ async function world(silence: object = working, folder?: string) {
       lanes: () => lanes,
       providers: () => providers,
     },
-    { spoolPath, silence: silenceSchema.parse(silence) },
+    { spoolPath, silence: () => silenceSchema.parse(silence) },
   )
   onTestFinished(() => watch.stop())
   const count = (more: Partial<typeof counters>) => {

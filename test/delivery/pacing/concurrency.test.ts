@@ -3,7 +3,7 @@ import { createConcurrency } from '../../../src/delivery/pacing/concurrency.ts'
 
 describe('concurrency', () => {
   test('is halved once for submissions that fail together, and grows again by one', () => {
-    const concurrency = createConcurrency({ max: 8 })
+    const concurrency = createConcurrency({ maxInFlight: 8 })
     const starts = Array.from({ length: 8 }, () => concurrency.started())
     for (const started of starts) concurrency.failed(started)
     expect(concurrency.limit()).toBe(4)
@@ -20,7 +20,7 @@ describe('concurrency', () => {
   })
 
   test('starts with one after an outage', () => {
-    const concurrency = createConcurrency({ max: 8 })
+    const concurrency = createConcurrency({ maxInFlight: 8 })
     concurrency.reset()
     expect(concurrency.limit()).toBe(1)
   })

@@ -20,7 +20,7 @@ function world(timeoutMs = 30_000) {
   let isAvailable = true
   const quality = createAnswerQuality(
     { emit: (event) => void events.push(event), isAvailable: () => isAvailable },
-    { provider: defaultProvider, timeoutMs },
+    { name: defaultProvider, timeoutMs },
   )
   return {
     quality,

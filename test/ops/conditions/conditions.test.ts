@@ -49,7 +49,7 @@ describe('a condition is open while its problem exists', () => {
     ['STORE_LOST', 'store_lost', 'store_reopened'],
     ['STORE_LOST', 'store_reopen_failed', 'store_reopened'],
     ['LISTENER_FAILED', 'listener_failed', 'listener_opened'],
-    ['RESTART_NEEDED', 'restart_needed', { kind: 'restart_needed', sections: [] }],
+    ['RESTART_NEEDED', 'restart_needed', { kind: 'restart_needed', options: [] }],
     ['MAPPING_STALE', 'mapping_refused', 'mapping_reloaded'],
     ['MODEL_UNKNOWN trucks', 'model_unknown', noDevices('model_unknown')],
     ['VALUES_WITHHELD trucks', 'values_withheld', noDevices('values_withheld')],
@@ -144,7 +144,7 @@ describe('a condition says what is known', () => {
         act: /base_url\. Delivery resumes automatically, or after the restart where RESTART_NEEDED names delivery\.$/,
       },
     ],
-    [{ kind: 'restart_needed', sections: ['spool', 'ops'] }, { what: /spool, ops/ }],
+    [{ kind: 'restart_needed', options: ['spool.path', 'ops.listen'] }, { what: /spool\.path, ops\.listen/ }],
   ])('%j', (event, texts) => {
     const { rules, open } = world()
     rules.apply(event)

@@ -29,9 +29,7 @@ const quietMs = 10_000
 const addressesMax = 10_000
 
 export function createConnectRate(clock: Clock, options: ConnectRateOptions): ConnectRate {
-  const { connectsPerS, connectsPerAddressPerS } = options
-  const reservedForKnown = Math.floor(connectsPerS / 4)
-  const all: Bucket = { tokens: connectsPerS, atMs: clock.monotonic() }
+  const all: Bucket = { tokens: options.connectsPerS, atMs: clock.monotonic() }
   /** The address that connected longest ago is first. */
   const byAddress = new Map<string, AddressBucket>()
   /** The address where a client was accepted longest ago is first. */
@@ -39,6 +37,8 @@ export function createConnectRate(clock: Clock, options: ConnectRateOptions): Co
   return { take, accepted }
 
   function take(key: string): ReturnType<ConnectRate['take']> {
+    // A reload changes the options, so they are read at each decision.
+    const { connectsPerS, connectsPerAddressPerS } = options
     const now = clock.monotonic()
     const bucket = byAddress.get(key) ?? {
       tokens: connectsPerAddressPerS,
@@ -59,6 +59,7 @@ export function createConnectRate(clock: Clock, options: ConnectRateOptions): Co
   /** What it must leave to others. */
   function reservedFor(key: string, silentMs: number): number {
     if (known.has(key)) return 0
+    const reservedForKnown = Math.floor(options.connectsPerS / 4)
     return silentMs >= quietMs ? reservedForKnown : 2 * reservedForKnown
   }
 

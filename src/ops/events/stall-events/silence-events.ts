@@ -34,9 +34,10 @@ export const silenceEvents: EventTable<SilenceEvent> = {
     },
   },
   devices_sending: {
-    meaning: 'A message came after a long silence.',
+    meaning: 'A message came after a long silence, or `ops.silence` allows that silence now.',
     level: 'info',
-    text: () => 'Devices send again.',
+    text: ({ by }) =>
+      by === 'message' ? 'Devices send again.' : 'ops.silence allows the silence of all devices now.',
     clears: { DEVICES_SILENT: noKey },
   },
   device_silent: {

@@ -6,18 +6,17 @@
 //     why
 //                              -> valid: swapped between two messages (active-mapping.ts), and then the rest
 //
-// The sections `sources`, `devices`, `defaults`, `clocks`, `privacy` and `plausibility` are put in force,
-// with the presets and the device table. So are `alerts`; users, tokens, password files and certificates of
-// the broker and of ops; user names, passwords, tokens and certificates of bridges; and of delivery the
-// certificates, the login at the proxy and the keys in the config. Where those cannot be used, the former
-// ones stay in force (ACCESS_STALE). With another address they wait for the restart, because they may not be
-// meant for the one in force.
+// What is in force then, and what waits for a restart: config-in-force.ts. What waits is named option by
+// option (RESTART_NEEDED), and all else is in force. Where secrets or certificates cannot be used, the former
+// ones stay in force (ACCESS_STALE).
 //
-// Changes of other sections are reported and need a restart: sockets, bridges, spool and delivery are not
-// rebuilt while they run. Where bridges changed, and no new source takes what a bridge that runs still
-// delivers, its messages would become dead letters: the new mapping is refused (RESTART_REQUIRED) until the
-// restart, which applies both. Every file that was read is watched, also those of `${file:...}` and those of
-// a config that was refused.
+// Everything that can fail for the mapping is built before anything is put in force: a reload that is refused
+// changes nothing. Nothing in memory is lost by a reload: a stage takes new options between two decisions,
+// and keeps its queues, sessions, waits and sealed batches.
+//
+// Where bridges changed, and no new source takes what a bridge that runs still delivers, its messages would
+// become dead letters: the new mapping is refused (RESTART_REQUIRED) until the restart, which applies both.
+// Every file that was read is watched, also those of `${file:...}` and those of a config that was refused.
 //
 // One reload at a time; requests during a reload are answered by one more reload after it, those during the
 // start when it is over: before, the intake has no mapping that could be swapped. A swap that failed because
@@ -25,20 +24,35 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { resolve } from 'node:path'
-import type { CancelTimer, Clock } from '../std/clock.ts'
-import { createBoundedUtf8Reader } from '../std/file-system/utf8-text.ts'
-import { codeOf, GatewayError } from '../std/gateway-error.ts'
-import { quote } from '../std/quote.ts'
-import type { Emit } from '../domain/event.ts'
-import { certificateWarnings, loadConfig, type CertificateSections, type Config } from '../config/config.ts'
-import { untakenTopics } from '../mapping/mapping.ts'
-import type { ReloadReport } from '../ops/ops.ts'
-import { createFileWatch, type WatchFolder } from '../std/file-watch/file-watch.ts'
+import type { CancelTimer, Clock } from '../../std/clock.ts'
+import { createBoundedUtf8Reader } from '../../std/file-system/utf8-text.ts'
+import { codeOf, GatewayError } from '../../std/gateway-error.ts'
+import { quote } from '../../std/quote.ts'
+import type { Emit } from '../../domain/event.ts'
+import {
+  certificateWarnings,
+  loadConfig,
+  type CertificateSections,
+  type Config,
+} from '../../config/config.ts'
+import { untakenTopics } from '../../mapping/mapping.ts'
+import type { ReloadReport } from '../../ops/ops.ts'
+import { createFileWatch, type WatchFolder } from '../../std/file-watch/file-watch.ts'
+import {
+  areSameBridges,
+  configInForce,
+  differingOptions,
+  isSameBroker,
+  isSameOps,
+  isSameService,
+} from './config-in-force.ts'
 
 export type ConfigReload = {
   /** Watches the files from here on. */
   start(): Promise<void>
   reload(cause: string): Promise<ReloadReport>
+  /** What is in force; the stages of a spool that is opened again begin with it. */
+  inForce(): Config
   stop(): Promise<void>
 }
 
@@ -52,10 +66,10 @@ type Deps = {
   renew: (config: Config) => Promise<void>
   /** The same for ops. */
   renewOps: (config: Config['ops']) => void
-  /** The same for delivery, with its keys. */
+  /** Certificates, keys and options of delivery. */
   renewDelivery: (config: Config) => void
-  /** Puts the receivers of alerts in force. */
-  renewAlerts: (config: Config) => void
+  /** Puts what cannot fail in force: receivers of alerts, the log, options of the stages. */
+  renewOptions: (config: Config) => void
   /** The certificates of these sections are in force. */
   renewed: (sections: Partial<CertificateSections>) => void
   watchFolder?: WatchFolder
@@ -66,11 +80,9 @@ type Part = keyof CertificateSections
 const watchOptions = { settleMs: 200, pollMs: 30_000 }
 const retryMs = 5000
 const shownMax = 3
-/** Sections that need a restart. */
-const fixedSections = ['ingest', 'spool', 'delivery', 'ledger', 'ops', 'log'] as const
 
 export function createConfigReload(
-  { clock, emit, env, nextMapping, renew, renewOps, renewDelivery, renewAlerts, renewed, watchFolder }: Deps,
+  { clock, emit, env, nextMapping, renew, renewOps, renewDelivery, renewOptions, renewed, watchFolder }: Deps,
   { path, running }: { path: string; running: Config },
 ): ConfigReload {
   const changed = () => void reload('a file changed')
@@ -81,12 +93,15 @@ export function createConfigReload(
   const begun = Promise.withResolvers<void>()
   let last: Promise<unknown> = begun.promise
   let waiting: Promise<ReloadReport> | null = null
+  let present = running
+  /** The same, with secrets and certificates that could be used. */
+  let usable = running
   let reported: readonly string[] = []
   let cancelRetry: CancelTimer = () => {}
   /** Of each part whose files could not be used when they were last read. */
   const accessFaults = new Map<Part, GatewayError>()
   let stopped = false
-  return { start, reload, stop }
+  return { start, reload, inForce: () => usable, stop }
 
   async function start(): Promise<void> {
     await watch.watch([...files])
@@ -126,11 +141,13 @@ export function createConfigReload(
       refuseStranded(config)
       const swap = await nextMapping(config)
       await swap()
-      await renewAccess(config)
-      renewAlerts(config)
+      const before = present
+      present = configInForce(config, before)
+      renewOptions(present)
+      await renewAccess(config, before)
       const tookMs = clock.monotonic() - startedAtMs
       emit({ kind: 'mapping_reloaded', cause, sources: config.sources.length, tookMs })
-      const restartNeeded = reportRestartNeeded(config)
+      const restartNeeded = reportRestartNeeded(differingOptions(config, present))
       const warnings = certificateWarnings(config, clock.now()).map(({ what, act }) => `${what} ${act}`)
       return { kind: 'reloaded', sources: config.sources.length, tookMs, restartNeeded, warnings }
     } catch (error) {
@@ -144,15 +161,15 @@ export function createConfigReload(
 
   /** The bridges of the start deliver until the restart. */
   function refuseStranded(config: Config): void {
-    if (isDeepStrictEqual(bridgesOf(config), bridgesOf(running))) return
-    const { bridges } = running.ingest
-    const before = untakenTopics(running.sources, bridges)
+    if (areSameBridges(config, present)) return
+    const { bridges } = present.ingest
+    const before = untakenTopics(present.sources, bridges)
     const stranded = untakenTopics(config.sources, bridges).filter((topic) => !before.includes(topic))
     if (stranded.length > 0) throw restartRequired(stranded)
   }
 
   /** A problem there does not keep a new mapping from being put in force. */
-  async function renewAccess(config: Config): Promise<void> {
+  async function renewAccess(config: Config, before: Config): Promise<void> {
     const attempt = async (sections: Partial<CertificateSections>, renewal: () => Promise<void> | void) => {
       const [part] = Object.keys(sections) as [Part]
       try {
@@ -164,19 +181,18 @@ export function createConfigReload(
         accessFaults.set(part, error)
       }
     }
-    // Other listeners and bridges need a restart, which is reported below.
-    const isSameBroker =
-      isDeepStrictEqual(listenersOf(config), listenersOf(running)) &&
-      isDeepStrictEqual(bridgesOf(config), bridgesOf(running))
     const { ingest, ops, delivery } = config
-    if (isSameBroker) await attempt({ ingest }, () => renew(config))
-    const isSameOps = isDeepStrictEqual(opsListenerOf(config), opsListenerOf(running))
-    if (isSameOps) await attempt({ ops }, () => renewOps(ops))
-    const isSameService = isDeepStrictEqual(servicesOf(config), servicesOf(running))
-    if (isSameService) await attempt({ delivery }, () => renewDelivery(config))
+    const isBroker = isSameBroker(config, before)
+    if (isBroker) await attempt({ ingest }, () => renew(config))
+    const isOps = isSameOps(config, before)
+    if (isOps) await attempt({ ops }, () => renewOps(ops))
+    const isService = isSameService(config, before)
+    if (isService) await attempt({ delivery }, () => renewDelivery(config))
+    const keptOf = <Name extends Part>(name: Name) => (accessFaults.has(name) ? usable : present)[name]
+    usable = { ...present, ingest: keptOf('ingest'), ops: keptOf('ops'), delivery: keptOf('delivery') }
     const [fault] = accessFaults.values()
     if (fault !== undefined) emit({ kind: 'access_refused', fault })
-    else if (isSameBroker || isSameOps || isSameService)
+    else if (isBroker || isOps || isService)
       emit({ kind: 'access_renewed', listeners: ingest.broker.listeners.length })
   }
 
@@ -195,13 +211,10 @@ export function createConfigReload(
     }
   }
 
-  function reportRestartNeeded(config: Config): readonly string[] {
-    const sections = fixedSections.filter(
-      (name) => !isDeepStrictEqual(fixedOf(config)[name], fixedOf(running)[name]),
-    )
-    if (!isDeepStrictEqual(sections, reported)) emit({ kind: 'restart_needed', sections })
-    reported = sections
-    return sections
+  function reportRestartNeeded(options: readonly string[]): readonly string[] {
+    if (!isDeepStrictEqual(options, reported)) emit({ kind: 'restart_needed', options })
+    reported = options
+    return options
   }
 
   async function stop(): Promise<void> {
@@ -217,60 +230,6 @@ export function createConfigReload(
 function filesOf({ devices, ingest: { broker } }: Config): string[] {
   const rules = [broker.access, ...broker.listeners.map(({ access }) => access)]
   return [devices.file, ...rules.map((one) => one?.password_file)].filter((file) => file !== undefined)
-}
-
-/** Without what is put in force while the daemon runs. */
-function fixedOf(config: Config) {
-  const { access: _, ...broker } = config.ingest.broker
-  const { users: _users, ...ops } = config.ops
-  return {
-    ...config,
-    delivery: { ...withoutAccess(config.delivery), providers: config.delivery.providers?.map(withoutAccess) },
-    ops: { ...ops, ...opsListenerOf(config) },
-    ingest: {
-      ...config.ingest,
-      broker: { ...broker, listeners: listenersOf(config) },
-      bridges: bridgesOf(config),
-    },
-  }
-}
-
-function opsListenerOf({ ops: { listen, tls } }: Config) {
-  return { listen, tls: tls !== undefined }
-}
-
-function listenersOf({ ingest: { broker } }: Config) {
-  return broker.listeners.map((listener) => {
-    const { access: _, tls, ...fixed } = listener
-    const asksForCertificate = tls?.client_ca !== undefined
-    return { ...fixed, asksForCertificate, certificateName: tls?.certificate_name }
-  })
-}
-
-/**
- * Where they connect to, and what they do there; with another address, the password may not be meant for it.
- */
-function bridgesOf({ ingest }: Config) {
-  return ingest.bridges.map(({ username: _name, password: _password, tls: _tls, ...fixed }) => ({
-    ...fixed,
-    token: undefined,
-  }))
-}
-
-type ServiceConfig = Config['delivery'] | NonNullable<Config['delivery']['providers']>[number]
-
-/** Where delivery connects to. */
-function servicesOf({ delivery }: Config) {
-  return [delivery, ...(delivery.providers ?? [])].map((one) => {
-    const { base_url, provider_key, proxy, credentials } = withoutAccess<ServiceConfig>(one)
-    return { name: 'name' in one ? one.name : null, base_url, provider_key, proxy, credentials }
-  })
-}
-
-/** Without certificates, the login at the proxy, and keys in the config. */
-function withoutAccess<Service extends ServiceConfig>({ tls: _tls, proxy_auth: _auth, ...fixed }: Service) {
-  const { credentials } = fixed
-  return { ...fixed, credentials: credentials?.source === 'keys' ? credentials.source : credentials }
 }
 
 function restartRequired(topics: readonly string[]): GatewayError {
