@@ -6,7 +6,7 @@ import { glob, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 
 const places = [
-  'test/ingest/**/*.test.ts',
+  'test/ingest/**/*.{test.ts,cases.yaml}',
   // Kills of the gateway, with clients of MQTT 5.
   'test/system/mqtt5-clients.test.ts',
 ]
