@@ -4,5 +4,5 @@ import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 
 export function rowsBeside(testFile: string): unknown {
-  return parse(readFileSync(testFile.replace(/\.test\.ts$/, '.cases.yaml'), 'utf8'))
+  return parse(readFileSync(testFile.replace(/\.test\.ts$/, '.cases.yaml'), 'utf8'), { merge: true })
 }
