@@ -39,18 +39,10 @@ export function bytesFrom(row: string): Buffer {
 export function fieldsFrom(row: object): ConnectFields & PublishFields {
   const entries = Object.entries(row).map(([name, value]): [string, unknown] => {
     if (name === 'will') return [name, fieldsFrom(value as object)]
-    if (name === 'clientId') return [name, withLetters(value)]
     if (name === 'section') return [name, bytesFrom(String(value))]
     return ['properties', 'rest'].includes(name) ? [name, [bytesFrom(String(value))]] : [name, value]
   })
   return Object.fromEntries(entries)
-}
-
-/** `<300 letters>` stands for as many. */
-function withLetters(value: unknown): unknown {
-  return typeof value === 'string'
-    ? value.replace(/^<(\d+) letters>$/, (_, count) => 'x'.repeat(Number(count)))
-    : value
 }
 
 export function packetFrom(row: PacketRow, packets: VersionPackets): Buffer {
