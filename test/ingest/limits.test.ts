@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import { openIngest, type IngestWorld } from '../support/ingest-world.ts'
-import { auto, byHand } from '../support/memory-intake-spool.ts'
+import { auto } from '../support/memory-intake-spool.ts'
 import { connectBytes, publishBytes } from '../support/mqtt-device.ts'
 import { useFakeTimers } from '../support/fake-timers.ts'
 import { createRandom } from '../support/random.ts'
@@ -110,21 +110,5 @@ describe('after CONNECT', () => {
     }
     const { received, mapped, duplicates, ignored, dead, dropped, held } = world.ingest.counters()
     expect(received).toBe(mapped + duplicates + ignored + dead + dropped + held)
-  })
-})
-
-describe('bounds', () => {
-  test('no more messages than max_in_flight wait for their commit', async () => {
-    const spool = byHand()
-    await using world = await openIngest(spool, { inFlightMax: 10 })
-    const device = await world.device('truck')
-    for (let id = 1; id <= 95; id += 1) device.publish({ topic: 't', payload: `m${id}`, messageId: id })
-    for (let round = 1; round <= 10; round += 1) {
-      await spool.ended(Math.min(round * 10, 95))
-      await new Promise(setImmediate)
-      expect(spool.open).toBeLessThanOrEqual(10)
-      spool.commit()
-    }
-    await device.acked(95)
   })
 })

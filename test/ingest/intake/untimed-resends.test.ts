@@ -1,13 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { createUntimedResends } from '../../../src/ingest/intake/untimed-resends.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createRandom, type Random } from '../../support/random.ts'
 import { rowsBeside } from '../../support/case-rows.ts'
 import { messageOf } from '../../support/mapping-world.ts'
-import { eventually } from '../../support/eventually.ts'
 import { openIngest } from '../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import type { Device } from '../../support/mqtt-device.ts'
 import { openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'
 
@@ -92,71 +89,6 @@ describe('a message without a device time that arrives with DUP', () => {
   test.each(rows.quiet)('by QoS 2 in a clean session is %s', async (_what, steps, stored) => {
     expect(await play(steps)).toMatchObject({ stored })
   })
-
-  test('is a duplicate where its ack was never written, also of a client that uses identifiers again at once', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
-    await using world = await openIngest(spool)
-    const device = await world.device('van')
-    for (const count of [1, 2, 3]) {
-      device.publish({ topic: 't', payload: parked, messageId: 1 })
-      await spool.ended(count)
-      if (count < 3) spool.commit()
-      if (count < 3) await device.acked(count)
-    }
-    device.destroy()
-    await eventually(() => world.ingest.clients.find('van')?.state === 'lost')
-    spool.commit()
-    const again = await world.device('van')
-    again.publish({ topic: 't', payload: parked, messageId: 1, dup: true })
-    await spool.ended(4)
-    spool.commit()
-    await again.acked(1)
-    expect(spool.payloads).toHaveLength(3)
-    expect(world.ingest.counters()).toMatchObject({ duplicates: 1, resendsStored: 0 })
-  })
-
-  test('is stored where its write had failed', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
-    await using world = await openIngest(spool)
-    const device = await world.device('van')
-    device.publish({ topic: 't', payload: parked, messageId: 1 })
-    await spool.ended(1)
-    spool.fail(new GatewayError('SPOOL_WRITE_FAILED', { what: 'a', why: 'b', act: 'c' }))
-    await device.gone()
-    spool.lose()
-    spool.reopen()
-    const again = await world.device('van')
-    again.publish({ topic: 't', payload: parked, messageId: 1, dup: true })
-    await spool.ended(2)
-    spool.commit()
-    await again.acked(1)
-    expect(spool.payloads).toHaveLength(1)
-  })
-})
-
-test.each([
-  ['a clean session', true],
-  ['a stored session', false],
-])('PUBCOMP of %s waits while the store is lost, and follows its write', async (_session, clean) => {
-  const spool = createMemoryIntakeSpool({ commits: 'auto' })
-  await using world = await openIngest(spool)
-  const device = await world.connection('van', { releases: false })
-  await device.connect({ clean })
-  device.publish({ topic: 't', payload: parked, messageId: 1, qos: 2 })
-  await device.acked(1)
-  spool.lose()
-  device.send({ cmd: 'pubrel', messageId: 1 })
-  device.send({ cmd: 'subscribe', messageId: 2, subscriptions: [{ topic: 'commands', qos: 0 }] })
-  await device.until((received) => received.some(({ cmd }) => cmd === 'suback'))
-  expect(device.acks.map(({ cmd }) => cmd)).toEqual(['pubrec'])
-  spool.reopen()
-  await device.acked(2)
-  expect(device.acks.map(({ cmd }) => cmd)).toEqual(['pubrec', 'pubcomp'])
-  const again = await world.connection('van', { releases: false })
-  await again.connect({ clean })
-  again.publish({ topic: 't', payload: parked, messageId: 1, qos: 2, dup: true })
-  await again.acked(1)
-  expect(spool.payloads).toHaveLength(2)
 })
 
 /**

@@ -4,7 +4,7 @@ import { hashPassword } from '../../../../src/std/passwords/passwords.ts'
 import { Secret } from '../../../../src/std/secret.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { openIngest, senderMapper } from '../../../support/ingest-world.ts'
-import { auto, byHand } from '../../../support/memory-intake-spool.ts'
+import { auto } from '../../../support/memory-intake-spool.ts'
 import { connectBytes, createDevice, publishBytes } from '../../../support/mqtt-device.ts'
 
 const users = [
@@ -156,22 +156,5 @@ describe('access of clients', () => {
         { name: '(unknown user)', failures: 1 },
       ],
     })
-  })
-})
-
-describe('sessions', () => {
-  test('acks of a connection that was taken over do not reach the new one', async () => {
-    const spool = byHand()
-    await using world = await openIngest(spool)
-    const old = await world.device('truck')
-    old.publish({ topic: 't', payload: 'a', messageId: 1 })
-    await spool.ended(1)
-    const now = await world.device('truck')
-    await old.gone()
-    spool.commit()
-    now.publish({ topic: 't', payload: 'a', messageId: 9, dup: true })
-    await spool.ended(2)
-    spool.commit()
-    expect(await now.acked(1)).toEqual([{ cmd: 'puback', messageId: 9 }])
   })
 })

@@ -1,14 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { IngestOptions } from '../../../../src/ingest/ingest.ts'
-import { GatewayError } from '../../../../src/std/gateway-error.ts'
 import type { FakeClock } from '../../../support/fake-clock.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { openIngest, type IngestWorld, accessFor } from '../../../support/ingest-world.ts'
-import { auto, byHand } from '../../../support/memory-intake-spool.ts'
 import type { Device } from '../../../support/mqtt-device.ts'
 import { openSpoolWorld, type SpoolWorld } from '../../../support/open-spool.ts'
 
-const fault = new GatewayError('SPOOL_WRITE_FAILED', { what: 'w.', why: 'w.', act: 'a.' })
 const parked = { topic: 't', payload: 'untimed parked', qos: 2 } as const
 
 /** A gateway on a real spool that can be restarted. */
@@ -62,33 +59,6 @@ describe('a stop', () => {
 })
 
 describe('a stored session', () => {
-  test('is durable before its CONNACK', async () => {
-    const spool = byHand()
-    await using world = await openIngest(spool)
-    const device = await world.connection('van')
-    const connected = device.connect({ clean: false })
-    await spool.ended(1)
-    // A whole CONNECT of another client is answered meanwhile.
-    await (await world.connection('bus')).connect({ clean: true })
-    expect(device.received).toEqual([])
-    spool.commit()
-    expect(await connected).toMatchObject({ returnCode: 0, sessionPresent: false })
-  })
-
-  test('that cannot be stored is refused with CONNACK 3, and a clean session is not', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool)
-    spool.lose()
-    const device = await world.connection('van')
-    expect(await device.connect({ clean: false })).toMatchObject({ returnCode: 3, sessionPresent: false })
-    expect(await (await world.connection('bus')).connect({ clean: true })).toMatchObject({ returnCode: 0 })
-    expect(world.ingest.counters().refusedByReason.get('session_not_stored')).toBe(1)
-    spool.reopen()
-    await new Promise(setImmediate)
-    const again = await world.connection('van')
-    expect(await again.connect({ clean: false })).toMatchObject({ returnCode: 0, sessionPresent: false })
-  })
-
   test('that was used longest ago is removed at the bound, reported and counted', async () => {
     await using depot = await openDepot({ sessionsMax: 2 })
     for (const name of ['a', 'b', 'a', 'c']) await presence(depot, name)
@@ -199,35 +169,6 @@ describe('a QoS 2 message of a stored session', () => {
       expect(depot.stored()).toBe(count)
       await depot.restart()
     }
-  })
-
-  test('gets PUBCOMP after the deletion is durable, and none where it fails', async () => {
-    const spool = byHand()
-    await using world = await openIngest(spool)
-    const device = await world.connection('van', { releases: false })
-    const connected = device.connect({ clean: false })
-    await spool.ended(1)
-    spool.commit()
-    await connected
-    device.publish({ ...parked, messageId: 7 })
-    await spool.ended(2)
-    spool.commit()
-    await device.acked(1)
-    device.send({ cmd: 'pubrel', messageId: 7 })
-    await spool.ended(3)
-    device.send({ cmd: 'pingreq' })
-    await device.until((received) => received.some(({ cmd }) => cmd === 'pingresp'))
-    expect(device.acks.map(({ cmd }) => cmd)).toEqual(['pubrec'])
-    spool.fail(fault)
-    await device.gone()
-    expect(device.acks.map(({ cmd }) => cmd)).toEqual(['pubrec'])
-
-    const again = await world.connection('van', { releases: false })
-    await again.connect({ clean: false })
-    again.send({ cmd: 'pubrel', messageId: 7 })
-    await spool.ended(4)
-    spool.commit()
-    expect(await again.acked(1)).toEqual([{ cmd: 'pubcomp', messageId: 7 }])
   })
 })
 
