@@ -30,6 +30,8 @@ type Story = {
   options?: Partial<IngestOptions>
   /** Those who may log in with their name as password; others may, too. */
   users?: string[]
+  /** False where nobody else may. */
+  anonymous?: boolean
   steps: (string | Check | (string | Check)[])[]
   /** The story is told for each; `$name` stands for its value. */
   each?: Record<string, unknown>[]
@@ -68,7 +70,7 @@ function connectOf(words: readonly string[]): Partial<IConnectPacket> & { from?:
   }
 }
 
-/** `publish 1-3 qos 2 dup "text"`, `pubrel 9`, `ping`, `connect`, `disconnect`, `hex c000`, `half publish 1`. */
+/** `publish 1-3 qos 2 dup "text"` or `"9000 letters"`, `pubrel 9`, `ping`, `connect`, `disconnect`, `hex c000`, `half publish 1`. */
 function bytesOf(packet: string, clientId: string): Buffer {
   if (packet.startsWith('half ')) return bytesOf(packet.slice(5), clientId).subarray(0, 5)
   const [kind, word = '1'] = packet.split(' ')
@@ -78,7 +80,8 @@ function bytesOf(packet: string, clientId: string): Buffer {
   if (kind === 'disconnect') return Buffer.from('e000', 'hex')
   if (kind === 'pubrel') return Buffer.from([0x62, 2, 0, Number(word)])
   const qos = Number(/ qos (\d)/.exec(packet)?.[1] ?? 1) as 0 | 1 | 2
-  const text = /"(.*)"/.exec(packet)?.[1]
+  const given = /"(.*)"/.exec(packet)?.[1]
+  const text = given?.replace(/^(\d+) letters$/, (_, count) => 'x'.repeat(Number(count)))
   const dup = packet.includes(' dup')
   const publishes = idsOf(word).map((messageId) =>
     publishBytes({ topic: 't', payload: text ?? `m${messageId}`, messageId, qos, dup }),
@@ -91,12 +94,13 @@ async function until(met: () => boolean): Promise<void> {
   while (!met()) await new Promise(setImmediate)
 }
 
-async function tell({ commits = 'by hand', isReal, options, users, steps }: Story): Promise<void> {
-  const all = steps.flat()
+async function tell(story: Story): Promise<void> {
+  const { commits = 'by hand', isReal, options, users, anonymous = true } = story
+  const all = story.steps.flat()
   if (all.some((step) => typeof step === 'string' && step.startsWith('time '))) useFakeTimers()
   const spool = createMemoryIntakeSpool({ commits })
   let real = isReal ? await openSpoolWorld() : null
-  const more = { ...options, ...(users && accessFor(users, true)) }
+  const more = { ...options, ...(users && accessFor(users, anonymous)) }
   const open = () => openIngest(real?.spool ?? spool, { ...more, ...(real && { clock: real.clock }) })
   let world = await open()
   const devices = new Map<string, Device>()
@@ -104,7 +108,7 @@ async function tell({ commits = 'by hand', isReal, options, users, steps }: Stor
 
   const stored = () => real!.spool.lanes().reduce((sum, { pending }) => sum + pending, 0)
 
-  const steppedBy: Record<string, (word: string) => unknown> = {
+  const steppedBy: Record<string, (word: string, count: number) => unknown> = {
     taken: (count) => spool.ended(Number(count)),
     group: (count) => expect(spool.open).toBe(Number(count)),
     commit: () => spool.commit(),
@@ -125,7 +129,10 @@ async function tell({ commits = 'by hand', isReal, options, users, steps }: Stor
       for (let n = 0; n < 5; n += 1) await world.device(`other ${(others += 1)}`)
     },
     dropped: (reason) => expect(droppedBy(world)).toEqual(reason === 'nobody' ? {} : { [reason]: 1 }),
-    rejected: (reason) => until(() => refusedBy(world)[reason] === 1),
+    rejected: async (reason, count) => {
+      await until(() => refusedBy(world)[reason] === count)
+      expect(refusedBy(world)).toEqual({ [reason]: count })
+    },
     stored: (count) => until(() => stored() === Number(count)),
     restart: async () => {
       await world.ingest.stopAccepting()
@@ -188,7 +195,7 @@ async function tell({ commits = 'by hand', isReal, options, users, steps }: Stor
 
   async function take(step: string): Promise<void> {
     const [first = '', verb = '', ...rest] = step.split(' ')
-    if (first in steppedBy) await steppedBy[first]!(verb)
+    if (first in steppedBy) await steppedBy[first]!(verb, Number(rest[0] ?? 1))
     else if (verb in did) {
       const clientId = first.split('/')[0]!
       const from = connectOf(rest).from
@@ -202,27 +209,25 @@ async function tell({ commits = 'by hand', isReal, options, users, steps }: Stor
     await new Promise(setImmediate)
   }
 
-  async function check({ counters = {}, payloads, events = [], reported, client }: Check): Promise<void> {
-    expect(world.ingest.counters()).toMatchObject(counters)
-    if (payloads !== undefined) {
-      await until(() => spool.payloads.length >= payloads.length)
-      expect(spool.payloads.map(textOf)).toEqual(payloads)
+  /** What is counted and reported may come some turns later. */
+  async function check(step: Check): Promise<void> {
+    for (let turns = 0; turns < 5000; turns += 1) {
+      try {
+        return expectOf(step)
+      } catch {
+        await new Promise(setImmediate)
+      }
     }
-    // The end of a connection is reported some turns after it.
-    for (let turns = 0; turns < 50 && !events.every(isReported); turns += 1) await new Promise(setImmediate)
+    expectOf(step)
+  }
+
+  function expectOf({ counters = {}, payloads, events = [], reported, client }: Check): void {
+    expect(world.ingest.counters()).toMatchObject(counters)
+    if (payloads !== undefined) expect(spool.payloads.map(textOf)).toEqual(payloads)
     for (const event of events) expect(world.events).toContainEqual(expect.objectContaining(event))
     const kinds = world.events.map(({ kind }) => kind).filter((kind) => kind.startsWith('client_'))
     if (reported !== undefined) expect(kinds).toEqual(reported)
-    if (client === undefined) return
-    await until(() => world.ingest.clients.find(client.clientId) !== null)
-    expect(world.ingest.clients.find(client.clientId)).toMatchObject(client)
-  }
-
-  function isReported(event: object): boolean {
-    const fields = Object.entries(event)
-    return world.events.some((one) =>
-      fields.every(([name, value]) => one[name as keyof typeof one] === value),
-    )
+    if (client !== undefined) expect(world.ingest.clients.find(client.clientId)).toMatchObject(client)
   }
 
   for (const step of all) await (typeof step === 'string' ? take(step) : check(step))
