@@ -4,6 +4,7 @@
 
 import { expect, test, vi } from 'vitest'
 import type { IConnectPacket } from 'mqtt-packet'
+import { ingestOptions, ingestSchema } from '../../src/ingest/config.ts'
 import type { IngestOptions } from '../../src/ingest/ingest.ts'
 import { rowsBeside } from './case-rows.ts'
 import { useFakeTimers } from './fake-timers.ts'
@@ -17,7 +18,7 @@ type Check = Partial<{
   counters: object
   payloads: string[]
   events: object[]
-  /** The kinds of all events of clients. */
+  /** The kinds of all events of clients and their messages. */
   reported: string[]
   client: { clientId: string }
 }>
@@ -28,6 +29,8 @@ type Story = {
   /** On a real spool; its commits are its own. */
   isReal?: boolean
   options?: Partial<IngestOptions>
+  /** `ingest.broker.rules` */
+  rules?: object
   /** Those who may log in with their name as password; others may, too. */
   users?: string[]
   /** False where nobody else may. */
@@ -70,7 +73,7 @@ function connectOf(words: readonly string[]): Partial<IConnectPacket> & { from?:
   }
 }
 
-/** `publish 1-3 qos 2 dup "text"` or `"9000 letters"`, `pubrel 9`, `ping`, `connect`, `disconnect`, `hex c000`, `half publish 1`. */
+/** `publish 1-3 qos 2 dup to TOPIC "text"` or `"9000 letters"`, `pubrel 9`, `ping`, `connect`, `disconnect`, `hex c000`, `half publish 1`. */
 function bytesOf(packet: string, clientId: string): Buffer {
   if (packet.startsWith('half ')) return bytesOf(packet.slice(5), clientId).subarray(0, 5)
   const [kind, word = '1'] = packet.split(' ')
@@ -82,9 +85,10 @@ function bytesOf(packet: string, clientId: string): Buffer {
   const qos = Number(/ qos (\d)/.exec(packet)?.[1] ?? 1) as 0 | 1 | 2
   const given = /"(.*)"/.exec(packet)?.[1]
   const text = given?.replace(/^(\d+) letters$/, (_, count) => 'x'.repeat(Number(count)))
+  const topic = / to (\S+)/.exec(packet)?.[1] ?? 't'
   const dup = packet.includes(' dup')
   const publishes = idsOf(word).map((messageId) =>
-    publishBytes({ topic: 't', payload: text ?? `m${messageId}`, messageId, qos, dup }),
+    publishBytes({ topic, payload: text ?? `m${messageId}`, messageId, qos, dup }),
   )
   return Buffer.concat(publishes)
 }
@@ -95,12 +99,17 @@ async function until(met: () => boolean): Promise<void> {
 }
 
 async function tell(story: Story): Promise<void> {
-  const { commits = 'by hand', isReal, options, users, anonymous = true } = story
+  const { commits = 'by hand', isReal, options, rules, users, anonymous = true } = story
   const all = story.steps.flat()
   if (all.some((step) => typeof step === 'string' && step.startsWith('time '))) useFakeTimers()
   const spool = createMemoryIntakeSpool({ commits })
   let real = isReal ? await openSpoolWorld() : null
-  const more = { ...options, ...(users && accessFor(users, anonymous)) }
+  const broker = { access: { anonymous: true }, rules }
+  const more = {
+    ...options,
+    ...(rules && { rules: ingestOptions(ingestSchema.parse({ broker })).rules }),
+    ...(users && accessFor(users, anonymous)),
+  }
   const open = () => openIngest(real?.spool ?? spool, { ...more, ...(real && { clock: real.clock }) })
   let world = await open()
   const devices = new Map<string, Device>()
@@ -222,14 +231,21 @@ async function tell(story: Story): Promise<void> {
   }
 
   function expectOf({ counters = {}, payloads, events = [], reported, client }: Check): void {
-    expect(world.ingest.counters()).toMatchObject(counters)
+    const found = Object.entries(world.ingest.counters() as Record<string, unknown>)
+    const plain = found.map(([name, value]) => [
+      name,
+      value instanceof Map ? Object.fromEntries(value) : value,
+    ])
+    expect(Object.fromEntries(plain)).toMatchObject(counters)
     if (payloads !== undefined) expect(spool.payloads.map(textOf)).toEqual(payloads)
     for (const event of events) expect(world.events).toContainEqual(expect.objectContaining(event))
-    const kinds = world.events.map(({ kind }) => kind).filter((kind) => kind.startsWith('client_'))
+    const kinds = world.events.map(({ kind }) => kind).filter((kind) => /^(client|publish)_/.test(kind))
     if (reported !== undefined) expect(kinds).toEqual(reported)
     if (client !== undefined) expect(world.ingest.clients.find(client.clientId)).toMatchObject(client)
   }
 
   for (const step of all) await (typeof step === 'string' ? take(step) : check(step))
+  const { received, mapped, ignored, duplicates, dead, dropped, returned, held } = world.ingest.counters()
+  expect(received, 'invariant 6').toBe(mapped + ignored + duplicates + dead + dropped + returned + held)
   await world[Symbol.asyncDispose]()
 }

@@ -82,6 +82,19 @@ describe('while the spool accepts no messages', () => {
   })
 })
 
+test('a stop does not wait for a spool that accepts no messages, and appends nothing afterwards', async () => {
+  const { spool, intake, acks, send } = world()
+  spool.setHold('spool_full')
+  send('a')
+  await intake.finish()
+  spool.setHold(null)
+  await turn()
+  await intake.finish()
+  expect(spool.open).toBe(0)
+  expect(acks).toEqual([])
+  expect(intake.counters().held).toBe(1)
+})
+
 describe('while the dead letters are full', () => {
   test('a corrected mapping maps waiting messages although there is no room', async () => {
     const { spool, intake, acks, send, expectConservation } = world()

@@ -96,18 +96,6 @@ describe('a listener for WebSocket', () => {
     expect(world.ingest.counters().droppedByReason.get('connect_timeout')).toBe(1)
     await eventually(() => world.ingest.counters().unauthenticated === 0)
   })
-
-  test('has the limits of connections', async () => {
-    await using world = await openIngest(auto(), { listeners: [plain], connectionsPerAddressMax: 2 })
-    const clients = [await openWebSocket(world), await openWebSocket(world)]
-    for (const [index, client] of clients.entries()) await client.connect(`c${index}`)
-    const third = await openWebSocket(world)
-    await third.gone()
-    expect(refusedBy(world)).toEqual({ max_connections_per_address: 1 })
-    clients[0]!.socket.destroy()
-    await eventually(() => world.ingest.counters().connections === 1)
-    expect(await (await openWebSocket(world)).connect('c2')).toMatchObject({ returnCode: 0 })
-  })
 })
 
 describe('WebSocket over TLS', () => {
