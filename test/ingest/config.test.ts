@@ -1,182 +1,141 @@
-import { hostname } from 'node:os'
-import { describe, expect, test } from 'vitest'
-import { createAuthority } from '../support/certificates.ts'
-import { ingestOptions, ingestSchema } from '../../src/ingest/config.ts'
+// The section `ingest`: the rows are in config.cases.yaml.
 
-function problems(config: unknown): string[] {
-  const result = ingestSchema.safeParse(config)
-  if (result.success) return []
-  return result.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`)
+import { hostname } from 'node:os'
+import type { z } from 'zod'
+import { describe, expect, test } from 'vitest'
+import { anyBridgeWarnings, ingestOptions, ingestSchema } from '../../src/ingest/config.ts'
+import { rowsBeside } from '../support/case-rows.ts'
+import { createAuthority } from '../support/certificates.ts'
+
+type Section = { broker?: object; bridge?: object; rabbit?: object; bridges?: object[] }
+
+const authority = createAuthority()
+const own = authority.issue()
+const pem = {
+  '<own>': own,
+  '<certificate>': own.cert,
+  '<key>': own.key,
+  '<another key>': authority.issue().key,
+  '<authority>': authority.ca,
+  '<revocations>': authority.revoke([]),
+  '<this machine>': hostname().toLowerCase(),
+}
+
+const rows = JSON.parse(JSON.stringify(rowsBeside(import.meta.filename)), (_key, value: unknown) =>
+  typeof value === 'string' && value in pem ? pem[value as keyof typeof pem] : value,
+) as {
+  refused: [what: string, section: Section, problems: string[]][]
+  refused_listeners: [listener: object, problem: string][]
+  beyond_loopback: string[]
+  refused_bridges: [fields: object, problem: string][]
+  refused_rabbits: [fields: object, problem: string][]
+  client_ids: [other: object, problems: string[]][]
+  read: [section: Section, options: object][]
+  topics: [fields: object, topics: string[]][]
+  warnings: [section: Section, warnings: string[]][]
 }
 
 const anonymous = { anonymous: true }
-const authority = createAuthority()
-const mine = authority.issue()
+const bridgeBase = { name: 'depot', url: 'mqtt://10.0.0.1', topics: ['a/#'], client_id: 'gw' }
+const rabbitBase = {
+  name: 'rabbit',
+  url: 'amqp://127.0.0.1:5672',
+  queue: { prefix: 'fleet' },
+  bind: { keys: ['t.#'] },
+}
+
+function sectionOf({ broker, bridge, rabbit, bridges = [] }: Section): object {
+  const all = [
+    ...bridges,
+    ...(bridge === undefined ? [] : [{ ...bridgeBase, ...bridge }]),
+    ...(rabbit === undefined ? [] : [{ ...rabbitBase, ...rabbit }]),
+  ]
+  const listeners = all.length > 0 ? { listeners: [] } : {}
+  return { broker: { access: anonymous, ...listeners, ...broker }, bridges: all }
+}
+
+/** Of a bridge, the problems of the kind that it is: that of its scheme, with the fewest problems. */
+function issuesOf(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union') return [issue]
+  const isOther = (one: z.core.$ZodIssue) => one.code === 'custom' && one.params?.['otherKind'] === true
+  const kinds = issue.errors.filter((issues) => !issues.some(isOther))
+  const [best = []] = kinds.toSorted((one, other) => one.length - other.length)
+  return best.map((one) => ({ ...one, path: [...issue.path, ...one.path] }))
+}
+
+function problemsOf(section: Section): string[] {
+  const { error } = ingestSchema.safeParse(sectionOf(section))
+  return (error?.issues ?? []).flatMap(issuesOf).map(({ path, message }) => `${path.join('.')} ${message}`)
+}
+
+/** `/a.c/` is a pattern, another text the beginning. */
+const like = (problem: string): unknown => {
+  const [, pattern] = /^\/(.+)\/$/.exec(problem) ?? []
+  return expect.stringMatching(
+    pattern === undefined ? `^${problem.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}` : pattern,
+  )
+}
+
+const optionsOf = (section: Section) => ingestOptions(ingestSchema.parse(sectionOf(section)))
 
 describe('the section ingest', () => {
-  test('needs no listener and no access where there is a bridge', () => {
-    const bridges = [{ name: 'depot', url: 'mqtt://10.0.0.1', topics: ['a/#'], client_id: 'gw' }]
-    expect(problems({ broker: { listeners: [] }, bridges })).toEqual([])
-    expect(problems({ broker: { listeners: [] } })).toEqual([
-      'broker.listeners must have a listener where `bridges` is empty',
-    ])
+  test.each(rows.refused)('is refused with %s', (_what, section, problems) => {
+    expect(problemsOf(section)).toEqual(problems.map(like))
   })
 
-  test('refuses a config in which no client may connect', () => {
-    expect(problems({})).toEqual([
-      expect.stringMatching(
-        /^broker.access must have anonymous: true, certificates: true, a user, a password_file or a token/,
-      ),
-    ])
+  test.each(rows.refused_listeners)('is refused with the listener %j', (listener, problem) => {
+    const wanted = problem.startsWith('/') ? problem : `broker.listeners.0.${problem}`
+    expect(problemsOf({ broker: { listeners: [listener] } })).toEqual([like(wanted)])
   })
 
-  test.each([
-    ['mqtt://127.0.0.1', { host: '127.0.0.1', port: 1883 }],
-    ['mqtt://[::1]:2000', { host: '::1', port: 2000 }],
-    ['mqtt://localhost:0', { host: 'localhost', port: 0 }],
-  ])('accepts %s', (url, address) => {
-    const config = ingestSchema.parse({ broker: { listeners: [{ url }], access: anonymous } })
-    expect(ingestOptions(config).listeners).toEqual([{ ...address, tls: null }])
-  })
-
-  test.each([
-    'tcp://127.0.0.1:1883',
-    'mqtt://user@127.0.0.1',
-    'mqtt://127.0.0.1:1883/path',
-    'mqtt://127.0.0.1:99999',
-    '127.0.0.1:1883',
-  ])('refuses the address %s', (url) => {
-    expect(problems({ broker: { listeners: [{ url }], access: anonymous } })).toHaveLength(1)
-  })
-
-  test.each([
-    [{ url: 'mqtts://127.0.0.1' }, 'tls is required for an mqtts:// listener'],
-    [{ url: 'mqtt://127.0.0.1', tls: mine }, 'tls is not allowed for an mqtt:// listener'],
-    [{ url: 'wss://127.0.0.1' }, 'tls is required for a wss:// listener'],
-    [{ url: 'ws://127.0.0.1', tls: mine }, 'tls is not allowed for a ws:// listener'],
-    [
-      { url: 'mqtt://127.0.0.1', websocket: { origins: ['*'] } },
-      'websocket is not allowed for an mqtt:// listener',
-    ],
-  ])('refuses the listener %j', (listener, problem) => {
-    expect(problems({ broker: { listeners: [listener], access: anonymous } })).toEqual([
-      `broker.listeners.0.${problem}`,
-    ])
-  })
-
-  test('reads path, origins and names of a listener for WebSocket', () => {
-    const origins = ['https://Fleet.Example.com', 'http://127.0.0.1:3000', 'capacitor://localhost', '*']
-    const listeners = [
-      { url: 'ws://127.0.0.1' },
-      { url: 'ws://127.0.0.1:1/a', websocket: { origins, hosts: ['Gateway.Example.com'] } },
-      { url: 'wss://127.0.0.1', tls: mine },
-    ]
-    const box = hostname().toLowerCase()
-    const read = ingestOptions(ingestSchema.parse({ broker: { listeners, access: anonymous } }))
-    expect(read.listeners).toMatchObject([
-      { port: 8083, tls: null, webSocket: { path: '/mqtt', origins: [], hosts: new Set([box]) } },
-      {
-        port: 1,
-        webSocket: {
-          path: '/a',
-          origins: ['https://fleet.example.com', ...origins.slice(1)],
-          hosts: new Set([box, 'gateway.example.com']),
-          isSecure: false,
-        },
-      },
-      { webSocket: { isSecure: true } },
-    ])
-  })
-
-  test.each(['https://fleet.example.com/page', 'fleet.example.com', 'null', '', 'https://a b'])(
-    'refuses the origin %j',
-    (origin) => {
-      const listeners = [{ url: 'ws://127.0.0.1', websocket: { origins: [origin] } }]
-      expect(problems({ broker: { listeners, access: anonymous } })).toEqual([
-        expect.stringContaining('broker.listeners.0.websocket.origins.0 must be an origin such as'),
-      ])
-    },
-  )
-
-  test('refuses two users of one name, and unknown keys', () => {
-    expect(
-      problems({
-        broker: {
-          access: {
-            users: [
-              { name: 'a', password: 'x' },
-              { name: 'a', password: 'y' },
-            ],
-          },
-          limits: { max_conections: 3 },
-        },
-      }),
-    ).toEqual([
-      'broker.access.users.1.name must be unique, found "a" twice',
-      'broker.limits Unrecognized key: "max_conections"',
-    ])
-  })
-
-  test.each(['mqtt://0.0.0.0', 'mqtt://[::]', 'mqtt://broker.depot:0', 'mqtt://10.0.0.1'])(
-    'refuses anonymous clients at %s, unless that is confirmed',
+  test.each(rows.beyond_loopback)(
+    'is refused with anonymous clients at %s, unless that is confirmed',
     (url) => {
-      const listeners = [{ url }]
-      expect(problems({ broker: { listeners, access: anonymous } })).toEqual([
-        expect.stringMatching(/^broker.access.anonymous must not be true, because other machines reach/),
-      ])
       const confirmed = { anonymous: true, anonymous_beyond_loopback: true }
-      expect(problems({ broker: { listeners, access: confirmed } })).toEqual([])
-      expect(problems({ broker: { listeners: [{ url, access: anonymous }], access: confirmed } })).toEqual([
-        expect.stringMatching(/^broker.listeners.0.access.anonymous must not be true/),
+      const problems = (listener: object, access: object) =>
+        problemsOf({ broker: { listeners: [listener], access } })
+      expect(problems({ url }, anonymous)).toEqual([
+        like('broker.access.anonymous must not be true, because other machines reach'),
+      ])
+      expect(problems({ url }, confirmed)).toEqual([])
+      expect(problems({ url, access: anonymous }, confirmed)).toEqual([
+        like('broker.listeners.0.access.anonymous must not be true'),
       ])
     },
   )
 
-  test.each([
-    ['no certificate', { ...mine, cert: 'PEM' }, /^broker.listeners.0.tls.cert must be a certificate as PEM/],
-    [
-      'the key of another',
-      { ...mine, key: authority.issue().key },
-      /must be a certificate and its key as PEM/,
-    ],
-    ['no authority', { ...mine, client_ca: 'PEM' }, /client_ca must be a certificate as PEM/],
-    [
-      'no revocation list',
-      { ...mine, client_ca: authority.ca, client_crl: 'PEM' },
-      /client_crl must be a revocation list as PEM/,
-    ],
-    ['a list without authority', { ...mine, client_crl: authority.revoke([]) }, /client_crl needs client_ca/],
-  ])('refuses TLS with %s', (_what, tls, expected) => {
-    const listeners = [{ url: 'mqtts://127.0.0.1', tls }]
-    expect(problems({ broker: { listeners, access: anonymous } })).toEqual([expect.stringMatching(expected)])
+  test.each(rows.read)('with %j has %j', (section, options) => {
+    const found = JSON.stringify(optionsOf(section), (_key, value: unknown) =>
+      value instanceof Set ? [...value] : value,
+    )
+    expect(JSON.parse(found)).toMatchObject(options)
+  })
+})
+
+describe('a bridge', () => {
+  test.each(rows.refused_bridges)('is refused with %j', (bridge, problem) => {
+    expect(problemsOf({ bridge })).toEqual([like(`bridges.0.${problem}`)])
   })
 
-  test('gives each listener its own rules, or those of the broker', () => {
-    const listeners = [{ url: 'mqtt://127.0.0.1:1' }, { url: 'mqtt://127.0.0.1:2', access: anonymous }]
-    const users = [{ name: 'a', password: 'x' }]
-    const { access } = ingestOptions(ingestSchema.parse({ broker: { listeners, access: { users } } }))
-    expect(access.map((rules) => [rules.anonymous, rules.users.length])).toEqual([
-      [false, 1],
-      [true, 0],
-    ])
+  test.each(rows.refused_rabbits)('to RabbitMQ is refused with %j', (rabbit, problem) => {
+    expect(problemsOf({ rabbit })[0]).toEqual(like(`bridges.0.${problem}`))
   })
 
-  test('refuses short tokens, broken hashes, and certificates without client_ca', () => {
-    const access = {
-      certificates: true,
-      users: [{ name: 'a', password: '$scrypt$ln=1' }],
-      tokens: [{ name: 't', token: 'short' }],
-    }
-    const found = problems({ broker: { access } }).join('\n')
-    expect(found).toMatch(/broker.access.users.0.password must be a password, or a hash that `passwd` wrote/)
-    expect(found).toMatch(/broker.access.tokens.0.token must have at least 16 characters/)
-    expect(problems({ broker: { access: { certificates: true } } })).toEqual([
-      expect.stringMatching(/^broker.access.certificates needs tls.client_ca/),
-    ])
+  test.each(rows.client_ids)(
+    'has client ids of its own, also where a connection makes one: %j',
+    (other, problems) => {
+      const shared = { ...bridgeBase, share_group: 'g', connections: 2 }
+      expect(problemsOf({ bridges: [shared, { ...bridgeBase, name: 'other', ...other }] })).toEqual(problems)
+    },
+  )
+
+  test.each(rows.topics)('to RabbitMQ with %j has the topics %j', (rabbit, topics) => {
+    expect(ingestSchema.parse(sectionOf({ rabbit })).bridges[0]!.topics).toEqual(topics)
   })
 
-  test('shows no password', () => {
-    const config = ingestSchema.parse({ broker: { access: { users: [{ name: 'a', password: 'hunter2' }] } } })
-    expect(JSON.stringify(config)).not.toContain('hunter2')
+  test.each(rows.warnings)('with %j warns of what may be lost or read by others: %j', (section, warnings) => {
+    const [bridge] = ingestSchema.parse(sectionOf(section)).bridges
+    const found = anyBridgeWarnings(bridge!, (host) => host === '127.0.0.1').map(({ what }) => what)
+    expect(found).toEqual(warnings.map((words) => expect.stringContaining(words) as string))
   })
 })

@@ -1,8 +1,7 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { openIngest, type IngestWorld } from '../support/ingest-world.ts'
-import { auto, byHand } from '../support/memory-intake-spool.ts'
-import { connectBytes, publishBytes } from '../support/mqtt-device.ts'
-import { useFakeTimers } from '../support/fake-timers.ts'
+import { auto } from '../support/memory-intake-spool.ts'
+import { publishBytes } from '../support/mqtt-device.ts'
 import { createRandom } from '../support/random.ts'
 
 function reasons(world: IngestWorld): string[] {
@@ -10,34 +9,6 @@ function reasons(world: IngestWorld): string[] {
 }
 
 describe('before CONNECT', () => {
-  test.each([
-    ['a PUBLISH', publishBytes({ topic: 't', payload: 'x' }), 'not_connect'],
-    ['a request of HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n'), 'not_connect'],
-    ['a TLS handshake', Buffer.from([0x16, 3, 1, 2, 0, 1]), 'tls_on_plain_port'],
-    ['a CONNECT of 200 MB', Buffer.from([0x10, 0x80, 0x84, 0xaf, 0x5f, 0, 4]), 'connect_too_large'],
-    ['a length without end', Buffer.from([0x10, 0x80, 0x80, 0x80, 0x80, 0x01]), 'malformed_length'],
-  ])('%s ends the connection with a reason', async (_what, bytes, reason) => {
-    await using world = await openIngest(auto())
-    const device = await world.connection('truck')
-    device.sendBytes(bytes)
-    await device.gone()
-    expect(reasons(world)).toEqual([reason])
-    expect(world.ingest.counters().droppedByReason).toEqual(new Map([[reason, 1]]))
-  })
-
-  test('a client that never sends CONNECT is closed after connect_timeout', async () => {
-    useFakeTimers()
-    await using world = await openIngest(auto())
-    const device = await world.connection('truck')
-    device.sendBytes(connectBytes('truck').subarray(0, 5))
-    while (world.ingest.counters().connections === 0) await new Promise(setImmediate)
-    vi.advanceTimersByTime(9999)
-    expect(reasons(world)).toEqual([])
-    vi.advanceTimersByTime(1)
-    await device.gone()
-    expect(reasons(world)).toEqual(['connect_timeout'])
-  })
-
   test('200 MB that are announced and sent are not buffered', async () => {
     await using world = await openIngest(auto())
     const before = process.memoryUsage().arrayBuffers
@@ -110,21 +81,5 @@ describe('after CONNECT', () => {
     }
     const { received, mapped, duplicates, ignored, dead, dropped, held } = world.ingest.counters()
     expect(received).toBe(mapped + duplicates + ignored + dead + dropped + held)
-  })
-})
-
-describe('bounds', () => {
-  test('no more messages than max_in_flight wait for their commit', async () => {
-    const spool = byHand()
-    await using world = await openIngest(spool, { inFlightMax: 10 })
-    const device = await world.device('truck')
-    for (let id = 1; id <= 95; id += 1) device.publish({ topic: 't', payload: `m${id}`, messageId: id })
-    for (let round = 1; round <= 10; round += 1) {
-      await spool.ended(Math.min(round * 10, 95))
-      await new Promise(setImmediate)
-      expect(spool.open).toBeLessThanOrEqual(10)
-      spool.commit()
-    }
-    await device.acked(95)
   })
 })

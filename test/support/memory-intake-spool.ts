@@ -5,7 +5,7 @@ import type { KeptMessage } from '../../src/domain/message.ts'
 import type { HoldReason } from '../../src/domain/event.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
 import type { IntakeSpool } from '../../src/ingest/types.ts'
-import type { GatewayError } from '../../src/std/gateway-error.ts'
+import { GatewayError } from '../../src/std/gateway-error.ts'
 import type { Ack, SpoolListener } from '../../src/spool/spool.ts'
 import { closedFault } from '../../src/spool/spool-errors.ts'
 
@@ -214,3 +214,8 @@ export const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 
 /** One whose commits the test makes. */
 export const byHand = () => createMemoryIntakeSpool({ commits: 'by hand' })
+
+/** What a failed write gives to the acknowledgements of its group. */
+export function spoolWriteFault(): GatewayError {
+  return new GatewayError('SPOOL_WRITE_FAILED', { what: 'It failed.', why: 'No.', act: 'Mend it.' })
+}

@@ -4,6 +4,7 @@
 import { describe, expect, test } from 'vitest'
 import type { DeadLetterEntry } from '../../../src/spool/spool.ts'
 import { parkedMessage, parkedPayload, readParked } from '../../../src/ingest/custody/parked-entry.ts'
+import { rowsBeside } from '../../support/case-rows.ts'
 import { createCustodyParts } from '../../support/custody-parts.ts'
 import { collect } from '../../support/open-spool.ts'
 import { createRandom } from '../../support/random.ts'
@@ -26,29 +27,22 @@ function withHead(entry: string, changes: object): string {
   return [JSON.stringify({ ...(JSON.parse(head) as object), ...changes }), ...rest].join('\n')
 }
 
-const bad: [string, string][] = [
-  ['nothing', ''],
-  ['one line', '{"v":1}'],
-  ['null', 'null\n{}'],
-  ['a list', '[]\n[]'],
-  ['no JSON', '{"v":1\n{'],
-  ['a newer version', withHead(payloadEntry('a'), { v: 2 })],
-  ['no id', withHead(payloadEntry('a'), { id: 7 })],
-  ['an infinite time', withHead(payloadEntry('a'), { parkedAt: 'soon' })],
-  ['another kind', withHead(payloadEntry('a'), { kind: 'batch' })],
-  ['a payload that is null', payloadEntry('a').replace(/\n.*/s, '\nnull')],
-  ['another payloadId', withHead(payloadEntry('a'), { payloadId: payloadNamed('b').payloadId })],
-  ['a payloadId that is none', withHead(payloadEntry('a'), { payloadId: {} })],
-  ['attempts that are no number', withHead(payloadEntry('a'), { attempts: 'x' })],
-  ['no provider', withHead(payloadEntry('a'), { provider: null })],
-  ['a provider of a megabyte', withHead(payloadEntry('a'), { provider: 'x'.repeat(1_000_000) })],
-  ['an unknown shelf', withHead(messageEntry('a'), { shelf: 'attic:default' })],
-  ['a shelf without a name', withHead(messageEntry('a'), { shelf: 'quarantine:' })],
-  ['an envelope without bytes', messageEntry('a').replace(/\n[^\n]*$/, '')],
-  ['an envelope that is empty', messageEntry('a').replace(/\n.*/s, '\n{}')],
-  ['a device that is a number', withHead(messageEntry('a'), { device: 7 })],
-  ['devices that are no list', withHead(messageEntry('a'), { devices: 'truck-7' })],
-]
+type Change = { head?: object; cut?: string; put?: string }
+
+const bad = rowsBeside(import.meta.filename) as [
+  what: string,
+  entry: string | ({ payload: Change } | { message: Change }),
+][]
+
+/** A text as it is; else an entry with other members in its first line, and `put` from the pattern `cut` on. */
+function textOf(entry: (typeof bad)[number][1]): string {
+  if (typeof entry === 'string') return entry
+  const [whole, change] =
+    'payload' in entry ? [payloadEntry('a'), entry.payload] : [messageEntry('a'), entry.message]
+  const { head, cut, put = '' } = change
+  if (head !== undefined) return withHead(whole, head)
+  return whole.replace(new RegExp(cut ?? '', 's'), put)
+}
 
 const deadLettersOf = ({
   spool,
@@ -67,7 +61,8 @@ describe('a parked entry', () => {
 
   test.each(bad)(
     'with %s is a dead letter with all its bytes and a copy, and the next one comes',
-    async (_, text) => {
+    async (_, entry) => {
+      const text = textOf(entry)
       const world = await createCustodyParts({
         spool: { groupBytesMax: 4e6, bytesMax: 64e6, deadLetterBytesMax: 64e6 },
       })

@@ -1,23 +1,21 @@
 import { describe, expect, test } from 'vitest'
-import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { createUntimedResends } from '../../../src/ingest/intake/untimed-resends.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createRandom, type Random } from '../../support/random.ts'
+import { rowsBeside } from '../../support/case-rows.ts'
 import { messageOf } from '../../support/mapping-world.ts'
-import { eventually } from '../../support/eventually.ts'
 import { openIngest } from '../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import type { Device } from '../../support/mqtt-device.ts'
 import { openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'
 
 const parked = 'untimed parked'
 
-/**
- * What a device does that loses its connections, in front of a gateway on a real spool; resolves with what is counted.
- * `connect` cuts the connection before it; `1,2` publishes with these packet identifiers and waits for the acks, `d` behind
- * one sets DUP, `q` QoS 2, `t` has a device time, `b` cannot be mapped; `release` is the PUBREL of 1; `restart` is one of
- * the gateway.
- */
+const rows = rowsBeside(import.meta.filename) as {
+  resends: [what: string, steps: string, stored: number, resendsStored: number][]
+  quiet: [what: string, steps: string, stored: number][]
+}
+
+/** Steps of a device that loses its connections, in front of a gateway on a real spool; resolves with what is counted. */
 async function play(steps: string) {
   let spools: SpoolWorld = await openSpoolWorld()
   let world = await openIngest(spools.spool)
@@ -76,25 +74,7 @@ async function play(steps: string) {
 }
 
 describe('a message without a device time that arrives with DUP', () => {
-  test.each<[what: string, steps: string, stored: number, resendsStored: number]>([
-    ['is a duplicate where its ack was lost', 'connect 1,2 connect 1d,2d', 2, 0],
-    ['is one over a restart of the gateway', 'connect 1,2 restart connect 1d,2d', 2, 0],
-    ['is stored where its ack was lost once more', 'connect 1,2 connect 1d,2d connect 2d,3', 4, 1],
-    ['so it is over a restart', 'connect 1,2 restart connect 1d,2d connect 2d,3', 4, 1],
-    ['is stored where its packet identifier is new', 'connect 1 connect 2d', 2, 1],
-    // The first transmission of the third message was lost.
-    ['is stored where the client uses an identifier again at once', 'connect 1 1 connect 1d', 3, 1],
-    ['so it is over a restart', 'connect 1 1 restart connect 1d', 3, 1],
-    ['is stored where the equal one came on an older connection', 'connect 5 connect 6 connect 5d', 3, 1],
-    ['is stored where the client had disconnected with DISCONNECT', 'connect 1 disconnect connect 1d', 2, 1],
-    // The PINGRESP behind the ack of the second one may be lost.
-    ['is stored where PINGRESP was read behind the ack', 'connect 1 ping 2 ping connect 1d,2d', 3, 1],
-    // The client counts from 1 on each connection. A new message under 3 was lost, and 2 was not acknowledged.
-    ['is stored where the count has come to it', 'connect 1,2,3 connect 3d,1,2 connect 2d,3d', 6, 1],
-    ['so it is over a restart', 'connect 1,2,3 connect 3d,1,2 restart connect 2d,3d', 6, 1],
-    ['is stored where a timed message had its identifier since', 'connect 1 connect 1t connect 1d', 3, 1],
-    ['so it is over a restart', 'connect 1 connect 1t restart connect 1d', 3, 1],
-  ])('%s: %s', async (_what, steps, stored, resendsStored) => {
+  test.each(rows.resends)('%s: %s', async (_what, steps, stored, resendsStored) => {
     expect(await play(steps)).toMatchObject({ stored, resendsStored })
   })
 
@@ -106,79 +86,9 @@ describe('a message without a device time that arrives with DUP', () => {
     })
   })
 
-  test.each([
-    ['a duplicate until PUBREL, also two connections later', 'connect 1q connect connect 1qd', 1],
-    ['a duplicate until PUBREL, also after a restart', 'connect 1q restart connect 1qd', 1],
-    ['a new one after PUBREL', 'connect 1q release connect connect 1qd', 2],
-    ['a new one after PUBREL, also after a restart', 'connect 1q release restart connect 1qd', 2],
-  ])('by QoS 2 in a clean session is %s', async (_what, steps, stored) => {
+  test.each(rows.quiet)('by QoS 2 in a clean session is %s', async (_what, steps, stored) => {
     expect(await play(steps)).toMatchObject({ stored })
   })
-
-  test('is a duplicate where its ack was never written, also of a client that uses identifiers again at once', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
-    await using world = await openIngest(spool)
-    const device = await world.device('van')
-    for (const count of [1, 2, 3]) {
-      device.publish({ topic: 't', payload: parked, messageId: 1 })
-      await spool.ended(count)
-      if (count < 3) spool.commit()
-      if (count < 3) await device.acked(count)
-    }
-    device.destroy()
-    await eventually(() => world.ingest.clients.find('van')?.state === 'lost')
-    spool.commit()
-    const again = await world.device('van')
-    again.publish({ topic: 't', payload: parked, messageId: 1, dup: true })
-    await spool.ended(4)
-    spool.commit()
-    await again.acked(1)
-    expect(spool.payloads).toHaveLength(3)
-    expect(world.ingest.counters()).toMatchObject({ duplicates: 1, resendsStored: 0 })
-  })
-
-  test('is stored where its write had failed', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
-    await using world = await openIngest(spool)
-    const device = await world.device('van')
-    device.publish({ topic: 't', payload: parked, messageId: 1 })
-    await spool.ended(1)
-    spool.fail(new GatewayError('SPOOL_WRITE_FAILED', { what: 'a', why: 'b', act: 'c' }))
-    await device.gone()
-    spool.lose()
-    spool.reopen()
-    const again = await world.device('van')
-    again.publish({ topic: 't', payload: parked, messageId: 1, dup: true })
-    await spool.ended(2)
-    spool.commit()
-    await again.acked(1)
-    expect(spool.payloads).toHaveLength(1)
-  })
-})
-
-test.each([
-  ['a clean session', true],
-  ['a stored session', false],
-])('PUBCOMP of %s waits while the store is lost, and follows its write', async (_session, clean) => {
-  const spool = createMemoryIntakeSpool({ commits: 'auto' })
-  await using world = await openIngest(spool)
-  const device = await world.connection('van', { releases: false })
-  await device.connect({ clean })
-  device.publish({ topic: 't', payload: parked, messageId: 1, qos: 2 })
-  await device.acked(1)
-  spool.lose()
-  device.send({ cmd: 'pubrel', messageId: 1 })
-  device.send({ cmd: 'subscribe', messageId: 2, subscriptions: [{ topic: 'commands', qos: 0 }] })
-  await device.until((received) => received.some(({ cmd }) => cmd === 'suback'))
-  expect(device.acks.map(({ cmd }) => cmd)).toEqual(['pubrec'])
-  spool.reopen()
-  await device.acked(2)
-  expect(device.acks.map(({ cmd }) => cmd)).toEqual(['pubrec', 'pubcomp'])
-  const again = await world.connection('van', { releases: false })
-  await again.connect({ clean })
-  again.publish({ topic: 't', payload: parked, messageId: 1, qos: 2, dup: true })
-  await again.acked(1)
-  expect(spool.payloads).toHaveLength(2)
 })
 
 /**

@@ -7,6 +7,7 @@ import {
   topicOf,
   topicStart,
 } from '../../../src/ingest/jetstream/nats-subjects.ts'
+import { rowsBeside } from '../../support/case-rows.ts'
 import { mqttStream } from '../../../src/ingest/jetstream/types.ts'
 
 const layout = {
@@ -19,23 +20,7 @@ const layout = {
   partitions: 4,
 }
 
-// As nats-server 2.10.27 stores them.
-const pairs: [topic: string, subject: string][] = [
-  ['a/b', 'a.b'],
-  ['/a', '/.a'],
-  ['a/', 'a./'],
-  ['a//b', 'a./.b'],
-  ['//a', '/./.a'],
-  ['/', '/./'],
-  ['a.b', 'a//b'],
-  ['a/b.c/d', 'a.b//c.d'],
-  ['veh/v1/.', 'veh.v1.//'],
-  ['veh/v1/a..b', 'veh.v1.a////b'],
-  ['veh/v.1./x.', 'veh.v//1//.x//'],
-  ['.', '//'],
-  ['./', '//./'],
-  ['telemetry/ä€😀', 'telemetry.ä€😀'],
-]
+const pairs = rowsBeside(import.meta.filename) as [topic: string, subject: string][]
 
 describe('topics and subjects', () => {
   test.each(pairs)('%s is %s, and back', (topic, subject) => {

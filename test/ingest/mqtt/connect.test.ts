@@ -1,6 +1,7 @@
 // CONNECT: what ends without an answer, what is refused with which code, and what is accepted.
 
 import { expect, test } from 'vitest'
+import { rowsBeside } from '../../support/case-rows.ts'
 import {
   cleanStart,
   packetOf,
@@ -10,9 +11,9 @@ import {
   uint16,
   uint32,
   userProperty,
-  type ConnectFields,
 } from '../../support/mqtt5-packets.ts'
-import { packetsOf, type VersionPackets } from '../../support/mqtt-versions.ts'
+import type { Version } from '../../support/mqtt-versions.ts'
+import { fieldsFrom, packetFrom, type PacketRow } from '../../support/packet-rows.ts'
 import { codeAtEnd, endOf, overEachTransport, positionText, topic } from '../../support/statement-world.ts'
 
 const shownAs = {
@@ -22,151 +23,26 @@ const shownAs = {
   wss: 'MQTT 5 over WebSocket with TLS',
 }
 
-const malformed = 0x81
-const protocolError = 0x82
+type Row = readonly [what: string, packet: PacketRow]
+type Fields = object | null
 
-const willFlag = 0x04
-const userFlag = 0x80
-const passwordFlag = 0x40
-const notUtf8 = [0xed, 0xa0, 0x80]
+const rows = rowsBeside(import.meta.filename) as {
+  [kind in 'wrong' | 'wrong3' | 'wrong5']: [what: string, fields: object, codes?: number | number[]][]
+} & { [kind in 'silent' | 'silent3' | 'accepted3']: Row[] } & {
+  refused3: [what: string, fields: object, code: number][]
+  at_bounds: [reason: string, code3: number, code5: number, before: Fields, fields: object][]
+}
+
+const malformed = 0x81
+const named = text('MQTT')
 const van = { clientId: 'van', userName: 'van', password: 'right' }
 
-/** With MQTT 3.1.1 it ends the connection without an answer. Of MQTT 5 it is refused with the code. */
-type Wrong = readonly [what: string, fields: ConnectFields, codes?: number | readonly number[]]
-
-const flagged = (flags: number, ...rest: readonly Buffer[]) => ({ flags: cleanStart | flags, rest })
-
-const wrong: readonly Wrong[] = [
-  ['[MQTT-3.1.2-3] the reserved flag', { flags: cleanStart | 0x01 }],
-  ['[MQTT-3.1.2-9] a will flag without a will', flagged(willFlag)],
-  ['[MQTT3-3.1.2-13] [MQTT5-3.1.2-11] will QoS without a will', flagged(0x08)],
-  ['[MQTT3-3.1.2-14] [MQTT5-3.1.2-12] will QoS 3', { will: { topic: 'w', payload: '', qos: 3 } }],
-  ['[MQTT3-3.1.2-15] [MQTT5-3.1.2-13] will retain without a will', flagged(0x20)],
-  ['[MQTT3-3.1.2-18] [MQTT5-3.1.2-16] a user name without its flag', { rest: [text('u')] }],
-  ['[MQTT3-3.1.2-19] [MQTT5-3.1.2-17] the flag of a user name without one', flagged(userFlag)],
-  ['[MQTT3-3.1.2-20] [MQTT5-3.1.2-18] a password without its flag', flagged(userFlag, text('u'), text('p'))],
-  ['[MQTT3-3.1.2-21] [MQTT5-3.1.2-19] no password', flagged(userFlag | passwordFlag, text('u'))],
-  ['[MQTT-3.1.3-1] a byte behind the fields', { rest: [0] }],
-  ['[MQTT-3.1.3-4] a client id that is not UTF-8', { clientId: notUtf8 }, [malformed, 0x85]],
-  ['[MQTT3-1.5.3-2] [MQTT5-1.5.4-2] a client id with a null', { clientId: 'a\0' }, [malformed, 0x85]],
-  ['[MQTT3-3.1.3-11] [MQTT5-3.1.3-12] a user name that is not UTF-8', flagged(userFlag, text(notUtf8))],
-]
-
-const wrong3: readonly Wrong[] = [
-  ['a will without a message', flagged(willFlag, text('w'))],
-  ['[MQTT3-3.1.2-11] a will without its flag', { rest: [text('w'), text('')] }],
-  ['[MQTT3-3.1.2-22] a password without a user name', { password: 'p' }],
-  ['a user name before the will', flagged(userFlag | willFlag, text('u'), text('w'))],
-  ['[MQTT3-3.1.3-10] a will topic that is not UTF-8', flagged(willFlag, text(notUtf8), text(''))],
-  ['[MQTT3-3.2.2-6] a will topic with a wildcard', { will: { topic: 'w/+', payload: '' } }],
-]
-
-const propertiesAre = (...properties: (number | Buffer)[]) => ({ properties })
-const oneByte = Buffer.from([0])
-
-const wrong5: readonly Wrong[] = [
-  ['a will without a topic', flagged(willFlag, oneByte)],
-  ['a will without a message', flagged(willFlag, oneByte, text('w'))],
-  ['the flag of a password without one', flagged(passwordFlag)],
-  ['[MQTT5-3.1.3-8] a client id that is too long', { clientId: 'x'.repeat(300) }, 0x85],
-  [
-    '[MQTT5-3.1.3-11] a will topic that is not UTF-8',
-    flagged(willFlag, oneByte, text(notUtf8), text('')),
-    [malformed, 0x90],
-  ],
-  ['[MQTT5-3.2.2-13] a will with retain', { will: { topic: 'w', payload: '', retain: true } }, 0x9a],
-  ['[MQTT5-4.12.0-1] authentication', propertiesAre(property.authenticationMethod, text('SCRAM')), 0x8c],
-  ['[MQTT5-2.2.2-1] no property length', { section: Buffer.alloc(0) }],
-  ['[MQTT5-1.5.5-1] a property length of 80 00', { section: Buffer.from([0x80, 0]) }],
-  [
-    '[MQTT5-3.1.2-29] problem information 2',
-    propertiesAre(property.requestProblemInformation, 2),
-    protocolError,
-  ],
-  ['receive maximum 0', propertiesAre(property.receiveMaximum, uint16(0)), protocolError],
-  ['maximum packet size 0', propertiesAre(property.maximumPacketSize, uint32(0)), protocolError],
-  [
-    '[MQTT5-4.13.1-1] a session expiry twice',
-    propertiesAre(property.sessionExpiry, uint32(1), property.sessionExpiry, uint32(1)),
-    protocolError,
-  ],
-  [
-    'authentication data without a method',
-    propertiesAre(property.authenticationData, text('x')),
-    [protocolError, 0x8c],
-  ],
-  ['a property of PUBLISH', propertiesAre(property.topicAlias, uint16(1)), [malformed, protocolError]],
-]
-
-/** What ends without an answer in both versions. */
-const silentEnds = ({ connect, publish, subscribe, disconnect }: VersionPackets) =>
-  [
-    ['[MQTT-3.1.0-1] PINGREQ first', pingPacket],
-    ['PUBLISH first', publish({ topic })],
-    ['SUBSCRIBE first', subscribe(1, [['a', 0]])],
-    ['DISCONNECT first', disconnect],
-    ['AUTH first', packetOf(0xf0)],
-    ['[MQTT-3.1.2-1] the protocol MQXX', connect({ name: 'MQXX' })],
-    ['the protocol mqtt', connect({ name: 'mqtt' })],
-    [
-      '[MQTT3-2.2.2-2] [MQTT5-2.1.3-1] CONNECT with flags',
-      Buffer.concat([Buffer.from([0x11]), connect().subarray(1)]),
-    ],
-  ] as const
-
-const [hello3, named] = [packetsOf[3].connect, text('MQTT')]
-
-const silentEnds3: readonly (readonly [what: string, bytes: Buffer])[] = [
-  ...[...wrong, ...wrong3].map(([what, fields]) => [what, hello3(fields)] as const),
-  ['[MQTT3-3.1.3-3] no client id', packetOf(0x10, named, 4, cleanStart, uint16(0))],
-  ['no byte at all', packetOf(0x10)],
-  ['an end in the name', packetOf(0x10, 0, 4, 0x4d)],
-  ['an end before the flags', packetOf(0x10, named, 4)],
-  ['an end within the keepalive', packetOf(0x10, named, 4, cleanStart, 0)],
-  ['a length of five bytes', Buffer.from([0x10, 0x8c, 0x80, 0x80, 0x80, 0])],
-]
-
-const plain = hello3()
-
-/** What is rare and accepted. */
-const accepted: readonly (readonly [what: string, bytes: Buffer])[] = [
-  ['level 0x84 of bridges', hello3({ level: 0x84 })],
-  ['MQTT 3.1', hello3({ name: 'MQIsdp', level: 3 })],
-  ['MQTT 3.1 of a bridge', hello3({ name: 'MQIsdp', level: 0x83 })],
-  ['MQTT 3.1 with a long client id', hello3({ name: 'MQIsdp', level: 3, clientId: 'x'.repeat(40) })],
-  ['a user name without a password', hello3({ userName: 'u' })],
-  ['an empty user name', hello3({ userName: '' })],
-  ['an empty password', hello3({ userName: 'u', password: '' })],
-  ['an empty will', hello3({ will: { topic: 'w', payload: '' } })],
-  ['a will with RETAIN', hello3({ will: { topic: 'w', payload: '', retain: true } })],
-  ['a client id with U+FFFD', hello3({ clientId: '\ufffd' })],
-  ['a length in more bytes', Buffer.from([0x10, plain[1]! | 0x80, 0x80, 0, ...plain.subarray(2)])],
-]
-
-const refusals3: readonly (readonly [what: string, fields: ConnectFields, code: number])[] = [
-  ['[MQTT3-3.1.2-2] protocol level 6', { level: 6 }, 1],
-  ['protocol level 127', { level: 127 }, 1],
-  ['protocol level 0', { level: 0 }, 1],
-  ['protocol level 2', { level: 2 }, 1],
-  ['the name of MQTT 3.1 with level 4', { name: 'MQIsdp' }, 1],
-  ['protocol level 6 of a bridge', { level: 0x86 }, 1],
-  ['[MQTT3-3.1.3-8] no client id where the session is to be kept', { flags: 0, clientId: '' }, 2],
-  ['[MQTT3-3.1.3-9] a client id that is too long', { clientId: 'x'.repeat(300) }, 2],
-]
-
-/** At a bound of a gateway with users: the codes of both versions, a client before it, then its own fields. */
-const atBounds: readonly (readonly [
-  reason: string,
-  code3: number,
-  code5: number,
-  before: ConnectFields | null,
-  fields: ConnectFields,
-])[] = [
-  ['no_user_name', 5, 0x87, null, {}],
-  ['bad_credentials', 4, 0x86, null, { userName: 'van', password: 'no' }],
-  ['client_id_in_use', 2, 0x85, van, { ...van, userName: 'bus' }],
-  ['max_connections_per_identity', 3, 0x97, van, { ...van, clientId: 'second' }],
-]
+/** What ends without an answer. */
+const silentOf = (version: Version): Row[] => {
+  if (version === 5) return rows.silent
+  const wrong = [...rows.wrong, ...rows.wrong3].map(([what, connect]): Row => [what, { connect }])
+  return [...rows.silent, ...rows.silent3, ...wrong]
+}
 
 const bounded = {
   limits: 'max_in_flight: 77, max_packet_bytes: 100KiB, session_expiry: 1h, max_keepalive: 60s',
@@ -178,9 +54,9 @@ overEachTransport([3, 5], (open, packets, version) => {
   test('[MQTT3-3.1.4-1] [MQTT5-3.14.0-1] a CONNECT that is wrong, or another packet before it, ends without an answer', async () => {
     const world = await open()
     await Promise.all(
-      [...silentEnds(packets), ...(version === 3 ? silentEnds3 : [])].map(async ([what, bytes]) => {
+      silentOf(version).map(async ([what, packet]) => {
         const device = await world.open()
-        device.send(bytes, publish({ topic, payload: positionText(1) }), pingPacket)
+        device.send(packetFrom(packet, packets), publish({ topic, payload: positionText(1) }), pingPacket)
         await endOf(device)
         expect(device.received, what).toEqual([])
       }),
@@ -192,7 +68,7 @@ overEachTransport([3, 5], (open, packets, version) => {
     const user = (name: string) => `{ name: ${name}, password: "\${env:PASSWORD}" }`
     const access = `{ users: [${user('van')}, ${user('bus')}] }`
     const world = await open({ access, limits: 'max_connections_per_identity: 1' })
-    for (const [reason, code3, code5, before, fields] of atBounds) {
+    for (const [reason, code3, code5, before, fields] of rows.at_bounds) {
       const first = before === null ? null : await world.connected(before)
       const device = await world.open()
       device.send(connect(fields), publish({ topic }), pingPacket)
@@ -282,12 +158,14 @@ overEachTransport([3, 5], (open, packets, version) => {
   })
 })
 
-overEachTransport([3], (open, { connect, publish }) => {
+overEachTransport([3], (open, packets) => {
+  const { connect, publish } = packets
+
   test('[MQTT3-3.2.2-4] [MQTT3-3.1.4-5] [MQTT3-3.2.2-5] what cannot be accepted is refused with its return code', async () => {
     const world = await open()
-    for (const [what, fields, code] of refusals3) {
+    for (const [what, fields, code] of rows.refused3) {
       const device = await world.open()
-      device.send(connect(fields), publish({ topic, payload: positionText(1) }), pingPacket)
+      device.send(connect(fieldsFrom(fields)), publish({ topic, payload: positionText(1) }), pingPacket)
       await endOf(device)
       expect(device.received, what).toMatchObject([{ type: 'connack', code, sessionPresent: false }])
     }
@@ -296,9 +174,9 @@ overEachTransport([3], (open, { connect, publish }) => {
 
   test('what is rare and allowed in a CONNECT is accepted', async () => {
     const world = await open()
-    for (const [what, bytes] of accepted) {
+    for (const [what, packet] of rows.accepted3) {
       const device = await world.open()
-      device.send(bytes)
+      device.send(packetFrom(packet, packets))
       expect((await device.next('connack')).code, what).toBe(0)
     }
   })
@@ -307,7 +185,9 @@ overEachTransport([3], (open, { connect, publish }) => {
 overEachTransport([5], (open, { connect, publish, subscribe }, _version, transport) => {
   test('[MQTT5-3.2.2-6] [MQTT5-3.2.2-7] [MQTT5-3.2.2-8] a CONNECT that is wrong is refused with a code, and nothing behind it is taken', async () => {
     const world = await open()
-    const all = [...wrong, ...wrong5].map(([what, fields, codes]) => [what, connect(fields), codes] as const)
+    const all = [...rows.wrong, ...rows.wrong5].map(
+      ([what, fields, codes]) => [what, connect(fieldsFrom(fields)), codes] as const,
+    )
     const noClientId = packetOf(0x10, named, 5, cleanStart, uint16(0), 0)
     await Promise.all(
       [...all, ['[MQTT5-3.1.3-3] no client id', noClientId, malformed] as const].map(

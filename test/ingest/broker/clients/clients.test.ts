@@ -79,31 +79,6 @@ describe('a message with RETAIN', () => {
 })
 
 describe('a client id', () => {
-  test('cannot be taken over by another identity, and its client does not notice', async () => {
-    await using world = await openIngest(auto(), accessOf(true))
-    const owner = await world.connection('truck-7')
-    await owner.connect({ ...asUser('depot'), clean: false })
-    for (const other of [asUser('yard'), {}]) {
-      const thief = await world.connection('truck-7')
-      expect(await thief.connect({ ...other, clean: true })).toMatchObject({ returnCode: 2 })
-      await thief.gone()
-    }
-    owner.publish({ topic: 't', payload: 'x' })
-    await owner.acked(1)
-    expect(world.ingest.counters().refusedByReason).toEqual(new Map([['client_id_in_use', 2]]))
-    expect(world.ingest.clients.find('truck-7')).toMatchObject({
-      state: 'connected',
-      identity: 'depot',
-      takeOvers: 0,
-      fault: { reason: 'client_id_in_use', count: 2 },
-    })
-    // The clean session of the thief did not discard the stored one.
-    owner.send({ cmd: 'disconnect' })
-    await owner.gone()
-    const again = await world.connection('truck-7')
-    expect(await again.connect({ ...asUser('depot'), clean: false })).toMatchObject({ sessionPresent: true })
-  })
-
   test('two that connect in the same moment: one gets it', async () => {
     await using world = await openIngest(auto(), accessOf(false))
     const both = await Promise.all([world.connection('truck-7'), world.connection('truck-7')])
@@ -111,37 +86,6 @@ describe('a client id', () => {
       both.map(async (device, index) => (await device.connect(asUser(users[index]!))).returnCode),
     )
     expect(codes.toSorted((a, b) => (a ?? 0) - (b ?? 0))).toEqual([0, 2])
-  })
-
-  test('that an anonymous client has is given to a client that proves who it is', async () => {
-    await using world = await openIngest(auto(), accessOf(true))
-    const squatter = await world.device('truck-7')
-    const owner = await world.connection('truck-7')
-    expect(await owner.connect(asUser('depot'))).toMatchObject({ returnCode: 0 })
-    await squatter.gone()
-    expect(world.ingest.counters()).toMatchObject({ takeOvers: 1, connections: 1 })
-  })
-
-  test('is free for another identity when its connection has ended', async () => {
-    await using world = await openIngest(auto(), accessOf(false))
-    const first = await world.connection('truck-7')
-    await first.connect(asUser('depot'))
-    first.destroy()
-    await stateOf(world, 'truck-7', 'lost')
-    const second = await world.connection('truck-7')
-    expect(await second.connect(asUser('yard'))).toMatchObject({ returnCode: 0 })
-    expect(world.ingest.clients.find('truck-7')).toMatchObject({ state: 'connected', identity: 'yard' })
-  })
-
-  test('that two devices share is seen', async () => {
-    await using world = await openIngest(auto())
-    for (let count = 0; count < 7; count += 1) await world.device('truck-7')
-    expect(world.ingest.counters().takeOvers).toBe(6)
-    expect(world.events.filter(({ kind }) => kind === 'client_taken_over')).toHaveLength(6)
-    expect(world.events.filter(({ kind }) => kind === 'client_id_shared')).toEqual([
-      { kind: 'client_id_shared', clientId: 'truck-7', identity: null, address: '127.0.0.1', takeOvers: 6 },
-    ])
-    expect(await stateOf(world, 'truck-7', 'connected')).toMatchObject({ takeOvers: 6 })
   })
 })
 
@@ -239,13 +183,5 @@ describe('what is known of clients', () => {
     expect(clients.find('truck-7')).toMatchObject({ state: 'lost', refusedAt: expect.any(Number) as number })
     clients.connected(truck, null)
     expect(clients.find('truck-7')).toMatchObject({ refusedAt: null })
-  })
-
-  test('a client whose connection the gateway closed is lost, with the reason', async () => {
-    await using world = await openIngest(auto())
-    const device = await world.device('broken')
-    device.publish({ topic: '$SYS/x', payload: 'x' })
-    await device.gone()
-    expect(await stateOf(world, 'broken', 'lost')).toMatchObject({ fault: { reason: 'bad_topic', count: 1 } })
   })
 })

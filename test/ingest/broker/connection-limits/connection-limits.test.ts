@@ -3,9 +3,9 @@ import { connect, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../../../support/eventually.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
-import { openIngest, type IngestWorld, refusedBy, accessFor } from '../../../support/ingest-world.ts'
+import { openIngest, type IngestWorld, refusedBy } from '../../../support/ingest-world.ts'
 import { auto } from '../../../support/memory-intake-spool.ts'
-import { connectBytes, type Device } from '../../../support/mqtt-device.ts'
+import type { Device } from '../../../support/mqtt-device.ts'
 
 /** Opens `count` connections that send nothing; `open` are those that are not closed yet. */
 async function silent(world: IngestWorld, count: number, from: string): Promise<{ open(): number }> {
@@ -76,60 +76,6 @@ describe('connections without CONNECT', () => {
   })
 })
 
-describe('connections in all', () => {
-  test('a silent one makes room for a new one, a connected device never does', async () => {
-    await using world = await openIngest(auto(), { ...wide, connectionsMax: 3 })
-    const devices = [await world.device('a'), await world.device('b')]
-    const silentOne = await world.connection('silent')
-    await eventually(() => world.ingest.counters().unauthenticated === 1)
-    devices.push(await world.device('c'))
-    await silentOne.gone()
-    await (await world.connection('d')).gone()
-    expect(devices.map(({ closed }) => closed)).toEqual([false, false, false])
-    expect(refusedBy(world)).toEqual({ max_connections: 2 })
-  })
-
-  test('one address has its own bound, and others are not affected', async () => {
-    await using world = await openIngest(auto(), { ...wide, connectionsPerAddressMax: 2 })
-    const own = { from: '127.0.0.5' }
-    const first = await world.device('a', own)
-    await world.device('b', own)
-    await (await world.connection('c', own)).gone()
-    await world.device('d', { from: '127.0.0.6' })
-    expect(refusedBy(world)).toEqual({ max_connections_per_address: 1 })
-    first.destroy()
-    await eventually(() => world.ingest.counters().connections === 2)
-    await world.device('e', own)
-  })
-})
-
-describe('connections of one identity', () => {
-  test('have a bound; another identity, and the same client again, connect', async () => {
-    const { access } = accessFor(['north', 'south'], false, 'pw')
-    await using world = await openIngest(auto(), { ...wide, access, connectionsPerIdentityMax: 2 })
-    const login = async (clientId: string, username: string) => {
-      const device = await world.connection(clientId)
-      const { returnCode } = await device.connect({ username, password: Buffer.from('pw') })
-      return { device, returnCode }
-    }
-    const first = await login('a', 'north')
-    expect([first.returnCode, (await login('b', 'north')).returnCode]).toEqual([0, 0])
-    expect((await login('c', 'north')).returnCode).toBe(3)
-    expect((await login('d', 'south')).returnCode).toBe(0)
-    expect((await login('a', 'north')).returnCode, 'takes over').toBe(0)
-    await first.device.gone()
-    expect((await login('c', 'north')).returnCode, 'the old connection leaves no room').toBe(3)
-    expect(refusedBy(world)).toEqual({ max_connections_per_identity: 2 })
-    expect(world.events).toContainEqual(
-      expect.objectContaining({
-        kind: 'listener_refused',
-        reason: 'max_connections_per_identity',
-        top: ['north (1)'],
-      }),
-    )
-  })
-})
-
 describe('connections per second', () => {
   test('beyond the limit of an address they are closed before anything is read', async () => {
     await using world = await openIngest(auto(), { connectsPerAddressPerS: 10 })
@@ -159,18 +105,5 @@ describe('connections per second from ever new addresses', () => {
     await eventually(() => flood.filter(({ closed }) => !closed).length === 5)
     expect(refusedBy(world)).toEqual({ max_connects_per_s: 15 })
     await world.device('again', { from: '127.0.0.2' })
-  })
-})
-
-describe('a connection that is closed while its CONNECT is checked', () => {
-  test('leaves no client behind', async () => {
-    await using world = await openIngest(auto(), { ...wide, unauthenticatedMax: 1 })
-    const first = await world.connection('first')
-    first.sendBytes(connectBytes('first').subarray(0, 5))
-    await eventually(() => world.ingest.counters().connections === 1)
-    await world.device('second')
-    await first.gone()
-    await eventually(() => world.ingest.counters().connections === 1)
-    expect(world.ingest.counters().unauthenticated).toBe(0)
   })
 })

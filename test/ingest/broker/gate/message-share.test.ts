@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { openIngest, textOf } from '../../../support/ingest-world.ts'
+import { openIngest } from '../../../support/ingest-world.ts'
 import { auto, byHand } from '../../../support/memory-intake-spool.ts'
 import { publishBytes } from '../../../support/mqtt-device.ts'
 
@@ -11,34 +11,6 @@ function burst(from: number, count: number, qos: 0 | 1): Buffer {
 }
 
 describe('while many messages are not durable', () => {
-  test.each([0, 1] as const)(
-    'a client with many messages gives way to one with a single message (QoS %i)',
-    async (qos) => {
-      const spool = byHand()
-      await using world = await openIngest(spool)
-      const many = await world.device('many')
-      const single = await world.device('single')
-      spool.setBusy(true)
-      many.sendBytes(burst(1, 500, qos))
-      await spool.ended(4)
-      single.publish({ topic: 't', payload: 'single', messageId: 1 })
-      await spool.ended(5)
-      // Its answer comes behind everything that was read before.
-      many.send({ cmd: 'pingreq' })
-      single.send({ cmd: 'pingreq' })
-      await single.until((received) => received.some(({ cmd }) => cmd === 'pingresp'))
-      expect(spool.open).toBe(5)
-      spool.commit()
-      await single.acked(1)
-      spool.setBusy(false)
-      await spool.ended(501)
-      spool.commit()
-      expect(spool.payloads.map(textOf).filter((text) => text !== 'single')).toEqual(
-        Array.from({ length: 500 }, (_, n) => `${n + 1}`),
-      )
-    },
-  )
-
   test('all of it is taken when it is busy again and again', async () => {
     const spool = byHand()
     await using world = await openIngest(spool)

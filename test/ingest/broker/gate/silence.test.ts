@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { eventually } from '../../../support/eventually.ts'
 import { useFakeTimers } from '../../../support/fake-timers.ts'
 import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
-import { auto, byHand } from '../../../support/memory-intake-spool.ts'
+import { auto } from '../../../support/memory-intake-spool.ts'
 import { publishBytes, type Device } from '../../../support/mqtt-device.ts'
 
 function reasons(world: IngestWorld): string[] {
@@ -66,75 +66,6 @@ describe('a silent connection', () => {
     const seconds = Number.parseInt(kept[0]![1]!, 16) / 100
     expect(seconds).toBeGreaterThan(890)
     expect(seconds).toBeLessThanOrEqual(900)
-  })
-})
-
-describe('while acks are held', () => {
-  test('PINGREQ is answered, and a client that sends it stays', async () => {
-    useFakeTimers()
-    const spool = byHand()
-    spool.setHold('spool_full')
-    await using world = await openIngest(spool)
-    const device = await connected(world, 60)
-    device.publish({ topic: 't', payload: 'held', messageId: 1 })
-    for (let count = 0; count < 10; count += 1) {
-      vi.advanceTimersByTime(60_000)
-      await ping(device)
-    }
-    expect(device.acks).toEqual([])
-    expect(device.closed).toBe(false)
-    // One that sends nothing is still found.
-    vi.advanceTimersByTime(92_000)
-    await device.gone()
-  })
-
-  test('PINGREQ is answered where no message may be read any more, and in the order of the packets', async () => {
-    const spool = byHand()
-    spool.setHold('spool_full')
-    await using world = await openIngest(spool, { heldMessagesMax: 1 })
-    const filler = await world.device('filler')
-    filler.publish({ topic: 't', payload: 'held', messageId: 1 })
-    await ping(filler)
-    const device = await world.device('truck')
-    await ping(device)
-    // Nothing behind a message that must wait is answered.
-    device.publish({ topic: 't', payload: 'waits', messageId: 1 })
-    device.send({ cmd: 'pingreq' })
-    await ping(filler)
-    expect(device.received.filter(({ cmd }) => cmd === 'pingresp')).toHaveLength(1)
-    spool.setHold(null)
-    await spool.ended(2)
-    spool.commit()
-    await device.until((received) => received.at(-1)?.cmd === 'pingresp' && received.length === 3)
-    expect(world.ingest.counters().received).toBe(2)
-  })
-
-  test('a connection that is not read does not expire', async () => {
-    useFakeTimers()
-    const spool = byHand()
-    spool.setHold('spool_full')
-    await using world = await openIngest(spool, { inFlightMax: 2 })
-    const device = await connected(world, 60)
-    for (let messageId = 1; messageId <= 3; messageId += 1)
-      device.publish({ topic: 't', payload: `${messageId}`, messageId })
-    await arrived(world)
-    vi.advanceTimersByTime(3_600_000)
-    await arrived(world)
-    expect(device.closed).toBe(false)
-    expect(reasons(world)).toEqual([])
-    spool.setHold(null)
-    while (world.ingest.counters().held > 0) await new Promise(setImmediate)
-    spool.commit()
-    await device.acked(2)
-    while (world.ingest.counters().received < 3) await new Promise(setImmediate)
-    spool.commit()
-    await device.acked(3)
-    // Its time begins when it is read again.
-    vi.advanceTimersByTime(80_000)
-    expect(reasons(world)).toEqual([])
-    vi.advanceTimersByTime(12_000)
-    await device.gone()
-    expect(reasons(world)).toEqual(['keepalive_timeout'])
   })
 })
 

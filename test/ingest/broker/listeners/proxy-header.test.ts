@@ -1,67 +1,35 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   clientAddressIn,
   clientAddressOf,
   proxyHeadOf,
 } from '../../../../src/ingest/broker/listeners/proxy-header.ts'
+import { rowsBeside } from '../../../support/case-rows.ts'
 import { proxyHeader } from '../../../support/proxy-header-bytes.ts'
 
-function read(bytes: Buffer): unknown {
+type Header = string | { of: string; more?: number; from_12?: string }
+
+const rows = rowsBeside(import.meta.filename) as {
+  headers: [what: string, header: Header, result: string | null][]
+  lines: [line: string, result: string | null][]
+}
+
+/** A text as it is; else the header of an address with so many bytes more, and others from byte 12 on. */
+function bytesOf(header: Header): Buffer {
+  if (typeof header === 'string') return Buffer.from(header, 'latin1')
+  const bytes = proxyHeader(header.of, Buffer.alloc(header.more ?? 0, 4))
+  bytes.set(Buffer.from(header.from_12 ?? '', 'hex'), 12)
+  return bytes
+}
+
+test.each(rows.headers)('a PROXY protocol header with %s', (_what, header, result) => {
+  const bytes = bytesOf(header)
   const head = proxyHeadOf(bytes.subarray(0, 16))
-  return typeof head === 'string' ? head : clientAddressOf(head, bytes.subarray(16, 16 + head.restBytes))
-}
-
-/** A header with these bytes in place of its own from byte 12 on. */
-function changed(...bytes: number[]): Buffer {
-  const header = proxyHeader('192.0.2.7')
-  header.set(bytes, 12)
-  return header
-}
-
-describe('a PROXY protocol header', () => {
-  test.each([
-    ['IPv4', proxyHeader('192.0.2.7'), '192.0.2.7'],
-    ['IPv6', proxyHeader('2001:db8::7'), '2001:db8::7'],
-    ['IPv4 in IPv6', proxyHeader('::ffff:192.0.2.7'), '::ffff:192.0.2.7'],
-    ['IPv4 with TLVs', proxyHeader('192.0.2.7', Buffer.alloc(300, 4)), '192.0.2.7'],
-    ['LOCAL', changed(0x20, 0x00, 0, 0), null],
-    ['LOCAL with an address', changed(0x20, 0x11), null],
-    ['an unknown client', changed(0x21, 0x00, 0, 0), null],
-    ['a UNIX socket', changed(0x21, 0x31, 0, 216), null],
-  ])('%s', (_what, bytes, address) => {
-    expect(read(bytes)).toBe(address)
-  })
-
-  test.each([
-    ['the text of version 1', Buffer.from('PROXY TCP4 192.0.2.7 192.0.2.8 1 2\r\n'), 'line'],
-    ['a CONNECT', Buffer.from('\x10\x0f\0\x04MQTT\x04\x02\0\0\0\x03abc'), 'missing'],
-    ['version 1 in binary', changed(0x11), 'invalid'],
-    ['an unknown command', changed(0x22), 'invalid'],
-    ['datagrams', changed(0x21, 0x12), 'invalid'],
-    ['an unknown family', changed(0x21, 0x41), 'invalid'],
-    ['a rest that is too short', changed(0x21, 0x11, 0, 11), 'invalid'],
-    ['a rest that is too short for IPv6', changed(0x21, 0x21, 0, 35), 'invalid'],
-    ['a rest beyond the bound', changed(0x21, 0x11, 8, 1), 'invalid'],
-  ])('is refused: %s', (_what, bytes, problem) => {
-    expect(read(bytes)).toBe(problem)
-  })
+  const found =
+    typeof head === 'string' ? head : clientAddressOf(head, bytes.subarray(16, 16 + head.restBytes))
+  expect(found).toBe(result)
 })
 
-describe('a line of version 1', () => {
-  test.each([
-    ['PROXY TCP4 192.0.2.7 192.0.2.8 1 65535', '192.0.2.7'],
-    ['PROXY TCP6 2001:DB8:0::7 ::1 1 2', '2001:db8::7'],
-    ['PROXY UNKNOWN', null],
-    ['PROXY UNKNOWN ffff::1 anything', null],
-    ['PROXY UNKNOWNS', 'invalid'],
-    ['PROXY TCP4 2001:db8::7 ::1 1 2', 'invalid'],
-    ['PROXY TCP6 192.0.2.7 192.0.2.8 1 2', 'invalid'],
-    ['PROXY TCP4 192.0.2.7 192.0.2.8 1 65536', 'invalid'],
-    ['PROXY TCP4 192.0.2.7 192.0.2.8 1', 'invalid'],
-    ['PROXY TCP4 192.0.2.7  192.0.2.8 1 2', 'invalid'],
-    ['PROXY TCP4 gateway 192.0.2.8 1 2', 'invalid'],
-    ['PROXY UDP4 192.0.2.7 192.0.2.8 1 2', 'invalid'],
-  ])('%s: %s', (line, expected) => {
-    expect(clientAddressIn(line)).toEqual(expected === 'invalid' ? expected : { address: expected })
-  })
+test.each(rows.lines)('a line of version 1 %s: %s', (line, result) => {
+  expect(clientAddressIn(line)).toEqual(result === 'invalid' ? result : { address: result })
 })

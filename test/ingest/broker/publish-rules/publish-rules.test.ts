@@ -1,10 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { ingestOptions, ingestSchema } from '../../../../src/ingest/config.ts'
 import { compileRules, patternProblem } from '../../../../src/ingest/broker/publish-rules/allowed-topics.ts'
-import { openIngest, textOf, type IngestWorld, accessFor } from '../../../support/ingest-world.ts'
+import { rowsBeside } from '../../../support/case-rows.ts'
+import { openIngest, type IngestWorld, accessFor } from '../../../support/ingest-world.ts'
 import { openMapperOf, truckSource } from '../../../support/mapping-world.ts'
-import { auto, byHand } from '../../../support/memory-intake-spool.ts'
+import { auto } from '../../../support/memory-intake-spool.ts'
 import type { Device } from '../../../support/mqtt-device.ts'
+
+const rows = rowsBeside(import.meta.filename) as {
+  patterns: [pattern: string, topic: string, isAllowed: boolean][]
+  checked: [pattern: string, problem: string | null][]
+}
 
 const { access } = accessFor(['truck-7', 'truck-8', 'depot'], true)
 
@@ -27,24 +33,7 @@ describe('the patterns of a rule', () => {
   const isAllowed = (pattern: string, topic: string, more: Partial<typeof sender> = {}) =>
     compileRules([{ identities: null, topics: [pattern] }])({ ...sender, ...more })(topic)
 
-  test.each([
-    ['telemetry/{client}', 'telemetry/c7', true],
-    ['telemetry/{client}', 'telemetry/c8', false],
-    ['telemetry/{client}', 'telemetry/c7/x', false],
-    ['telemetry/{client}/#', 'telemetry/c7/x/y', true],
-    ['telemetry/{client}/#', 'telemetry/c7', true],
-    ['telemetry/{client}/#', 'telemetry/c77', false],
-    ['{user}/+/dev-{client}-{identity}', 'depot/x/dev-c7-id7', true],
-    ['{user}/+/dev-{client}', 'depot/x/y/dev-c7', false],
-    ['{cn}/position', 'cn.depot/position', true],
-    ['+/position', 'depot/position', true],
-    ['+/position', '/position', true],
-    ['#', 'a/b', true],
-    ['#', '$share/x', false],
-    ['$own/#', '$own/x', true],
-    ['a//b', 'a//b', true],
-    ['a/+', 'a', false],
-  ])('%s for %s: %s', (pattern, topic, expected) => {
+  test.each(rows.patterns)('%s for %s: %s', (pattern, topic, expected) => {
     expect(isAllowed(pattern, topic)).toBe(expected)
   })
 
@@ -65,100 +54,8 @@ describe('the patterns of a rule', () => {
     expect(compile({ ...sender, userName: 'depot', identity: null })('depot/x')).toBe(false)
   })
 
-  test.each([
-    ['', 'must not be empty'],
-    ['a/#/b', 'may have "#" only as its last level'],
-    ['a/b+', 'has "b+": "+" and "#" stand for whole levels'],
-    ['a/{device}', 'names {device}; known are {client}, {user}, {cn} and {identity}'],
-    ['a/{constructor}', 'names {constructor}; known are {client}, {user}, {cn} and {identity}'],
-    ['a/{client', 'has a "{" or "}" without its pair'],
-    ['a/{client}/+/#', null],
-  ])('%j is checked', (pattern, problem) => {
+  test.each(rows.checked)('%j is checked', (pattern, problem) => {
     expect(patternProblem(pattern)).toBe(problem)
-  })
-})
-
-describe('rules of the broker', () => {
-  const own = rulesOf({
-    publish: [{ topics: ['t/{identity}/#'] }, { identities: ['depot'], topics: ['depot/#', 'all/+'] }],
-  })
-
-  test('an ack of a refused message waits for those before it', async () => {
-    const spool = byHand()
-    await using world = await openIngest(spool, own)
-    const device = await connected(world, 'truck-7')
-    device.publish({ topic: 't/truck-7/a', payload: 'a', messageId: 1 })
-    device.publish({ topic: 't/truck-8/a', payload: 'b', messageId: 2 })
-    await spool.ended(2)
-    device.send({ cmd: 'pingreq' })
-    await device.until((received) => received.some(({ cmd }) => cmd === 'pingresp'))
-    expect(device.acks).toEqual([])
-    spool.commit()
-    expect((await device.acked(2)).map(({ messageId }) => messageId)).toEqual([1, 2])
-  })
-
-  test('each identity has its own rules', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool, own)
-    const depot = await connected(world, 'depot')
-    const truck = await connected(world, 'truck-7')
-    for (const device of [depot, truck])
-      for (const [index, topic] of ['depot/a/b', 'all/x', `t/${device.clientId}/x`].entries())
-        device.publish({ topic, payload: `${device.clientId} ${topic}`, messageId: index + 1 })
-    await depot.acked(3)
-    await truck.acked(3)
-    expect(spool.payloads.map(textOf).toSorted()).toEqual([
-      'depot all/x',
-      'depot depot/a/b',
-      'depot t/depot/x',
-      'truck-7 t/truck-7/x',
-    ])
-  })
-
-  test('a violation is seen in the log once, in the list of clients, and in a condition', async () => {
-    await using world = await openIngest(auto(), own)
-    const device = await connected(world, 'truck-7', 'client-7')
-    for (let id = 1; id <= 500; id += 1)
-      device.publish({ topic: `t/stolen-${id}`, payload: 'x', messageId: id })
-    await device.acked(500)
-    const reported = world.events.filter(({ kind }) => kind === 'publish_refused')
-    expect(reported).toEqual([
-      {
-        kind: 'publish_refused',
-        reason: 'topic_not_allowed',
-        detail: 'It published to "t/stolen-1", which no rule of ingest.broker.rules allows.',
-        clientId: 'client-7',
-        identity: 'truck-7',
-        address: '127.0.0.1',
-        topic: 't/stolen-1',
-      },
-    ])
-    expect(world.ingest.clients.find('client-7')).toMatchObject({
-      identity: 'truck-7',
-      refusedMessages: 500,
-      fault: { reason: 'topic_not_allowed', count: 500 },
-    })
-  })
-
-  test('a will is held to the rules of its client', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool, own)
-    const device = await world.connection('truck-7')
-    const will = { topic: 't/truck-8/x', payload: Buffer.from('forged') }
-    await device.connect({ username: 'truck-7', password: Buffer.from('truck-7'), will })
-    device.destroy()
-    await spool.ended(1)
-    expect(spool.payloads).toEqual([])
-    expect(world.ingest.counters().refusedMessages).toEqual(new Map([['topic_not_allowed', 1]]))
-  })
-
-  test.each([
-    [{ publish: [{ topics: ['a/{device}'] }] }, /names \{device\}/],
-    [{ publish: [{ topics: [] }] }, /topics/],
-    [{ on_violation: 'ignore' }, /on_violation/],
-    [{ publish: [{ users: ['a'], topics: ['a'] }] }, /users/],
-  ])('the config %j is refused', (rules, message) => {
-    expect(() => rulesOf(rules)).toThrow(message)
   })
 })
 

@@ -5,6 +5,7 @@ import {
   type OpenedSession,
   type SessionClient,
 } from '../../../../src/ingest/broker/stored-sessions/stored-sessions.ts'
+import { rowsBeside } from '../../../support/case-rows.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import { collect, ended, openSpoolWorld, type SpoolWorld } from '../../../support/open-spool.ts'
 import { ourTimeOf } from '../../../support/our-time.ts'
@@ -149,71 +150,8 @@ describe('a CONNECT', () => {
   })
 })
 
-/** Steps with one client, `van` unless another one is named. `setting` is what a client of MQTT 3.1.1 asks for. */
-const stories: readonly (readonly [rule: string, steps: string])[] = [
-  [
-    'is that of the last CONNECT, whichever version it has',
-    `visit setting: new, visit 1h: resumed, wait 1h, visit setting: resumed, wait 24h, visit 1h: resumed, wait 1h1ms,
-     visit setting: new`,
-  ],
-  [
-    'is durable before the CONNECT is answered, where it changes',
-    'visit setting: new, open 1h: resumed, restart after 3h, visit 1h: new',
-  ],
-  [
-    'of 0 leaves no session to a connection that takes over',
-    'visit 1h: new, open 0s: resumed, open 1h: new, restart, visit 1h: resumed',
-  ],
-  [
-    'may be made shorter by DISCONNECT',
-    'open 1h: new, disconnect 5s, restart, wait 5s, visit 5s: resumed, wait 5s1ms, visit 5s: new',
-  ],
-  [
-    'may be made longer by DISCONNECT',
-    'open 1h: new, disconnect 2h, restart, wait 2h, visit 2h: resumed, wait 2h1ms, visit 2h: new',
-  ],
-  [
-    'may be made longer by DISCONNECT up to session_expiry',
-    'open 1h: new, disconnect 4d, restart, wait 2d, visit 4d: resumed, wait 2d1ms, visit 4d: new',
-  ],
-  [
-    'counts from the end of a restart where it is short: the time on the disk may be older',
-    'visit 10m: new, restart after 1h, wait 10m, visit 10m: resumed, restart after 1h, wait 10m1ms, visit 10m: new',
-  ],
-  [
-    'counts from the time on the disk where it is longer, and from what that may lack',
-    // The time of use is written each hour.
-    `open 1h: new, wait 62m30s, restart after 59m59s999ms, visit 1h: resumed, restart after 64m1ms, visit 1h: new`,
-  ],
-  [
-    'has not passed by the time on the disk while our time is not known',
-    'time unknown, visit 1h: new, restart after 24h, visit 1h: resumed',
-  ],
-  [
-    'counts from the last CONNECT, also where that changes it for a session that was long unused',
-    'visit 24h: new, wait 20h, open 1h: resumed, restart after 1m, visit 1h: resumed',
-  ],
-  [
-    'has not passed by a time that was written while our time was not known',
-    // A clock without a battery, before the network sets it.
-    `time unknown, visit 1h: new, restart after 20000d, time known, visit 1h: resumed, restart after 24h,
-     visit 1h: new`,
-  ],
-  [
-    'counts from the last use, which is written as soon as our time is known',
-    `time unknown, visit 1h: new, open bus 1h: new, time known, wait 1m, restart after 24h, visit 1h: new,
-     visit bus 1h: new`,
-  ],
-  [
-    'is shortened by a shorter session_expiry, also of those that are stored',
-    'visit 24h: new, visit bus setting: new, restart with 1h, wait 61m1ms, expired 2, visit 24h: new',
-  ],
-  [
-    'is prolonged by a longer session_expiry for MQTT 3.1.1 only',
-    `restart with 1h, visit 1h: new, visit bus setting: new, restart with 2d, wait 24h, visit 1h: new,
-     visit bus setting: resumed`,
-  ],
-]
+/** Steps that are separated by commas: see the rows. */
+const stories = rowsBeside(import.meta.filename) as { rule: string; steps: string }[]
 
 const unitsMs = { ms: 1, s: 1000, m: minuteMs, h: hourMs, d: 24 * hourMs }
 
@@ -225,7 +163,7 @@ function durationMs(text: string): number {
 }
 
 describe('the expiry', () => {
-  test.each(stories)('%s', async (_rule, steps) => {
+  test.each(stories)('$rule', async ({ steps }) => {
     let offset: number | null = 0
     const depot = await openSessions({ offsetMs: () => offset })
     let last: OpenedSession | null = null

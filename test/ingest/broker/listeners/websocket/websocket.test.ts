@@ -1,5 +1,6 @@
 import { connect as connectTcp } from 'node:net'
 import { describe, expect, test } from 'vitest'
+import { rowsBeside } from '../../../../support/case-rows.ts'
 import { createAuthority } from '../../../../support/certificates.ts'
 import { eventually } from '../../../../support/eventually.ts'
 import { createFakeClock } from '../../../../support/fake-clock.ts'
@@ -13,6 +14,8 @@ import {
   webSocketListener,
   type RequestOptions,
 } from '../../../../support/websocket-client.ts'
+
+const rows = rowsBeside(import.meta.filename) as [reason: string, request: RequestOptions, status: number][]
 
 const webSocket = { path: '/mqtt', origins: ['https://fleet.example.com'] }
 const plain = { ...webSocketListener, webSocket }
@@ -43,31 +46,22 @@ describe('a listener for WebSocket', () => {
     expect(await client.connect('truck')).toMatchObject({ cmd: 'connack', returnCode: 0 })
   })
 
-  test.each<[string, RequestOptions, number]>([
-    ['http_no_upgrade', { headers: { Upgrade: null, Connection: 'keep-alive' } }, 426],
-    ['http_no_upgrade', { headers: { Upgrade: 'h2c' } }, 426],
-    ['http_no_upgrade', { method: 'POST', headers: { Upgrade: null, 'Content-Length': '5' } }, 426],
-    ['websocket_path', { path: '/other' }, 404],
-    ['websocket_origin', { headers: { Origin: 'https://evil.example' } }, 403],
-    ['websocket_protocol_missing', { headers: { 'Sec-WebSocket-Protocol': null } }, 400],
-    ['websocket_protocol_missing', { headers: { 'Sec-WebSocket-Protocol': 'mqttv3.1' } }, 400],
-    ['websocket_request', { headers: { 'Sec-WebSocket-Protocol': 'mqtt, mqtt' } }, 400],
-    ['websocket_request', { headers: { 'Sec-WebSocket-Version': '8' } }, 426],
-    ['websocket_request', { headers: { Cookie: 'x'.repeat(9000) } }, 400],
-    ['websocket_request', { method: 'CONNECT', headers: { Upgrade: null } }, 400],
-  ])('[MQTT-6.0.0-3] refuses with %s, and ends the connection', async (reason, request, status) => {
-    await using world = await openIngest(auto(), { listeners: [plain] })
-    const client = await openWebSocket(world, request)
-    await client.gone()
-    expect(client.answer.status).toBe(status)
-    expect(client.answer.body).toMatch(/^.{10,}\n$/)
-    expect(client.answer.head).toContain('Connection: close')
-    expect(refusedBy(world)).toEqual({ [reason]: 1 })
-    expect(world.events).toContainEqual(
-      expect.objectContaining({ kind: 'listener_refused', reason, top: ['127.0.0.1 (1)'] }),
-    )
-    await eventually(() => world.ingest.counters().unauthenticated === 0)
-  })
+  test.each(rows)(
+    '[MQTT-6.0.0-3] refuses with %s, and ends the connection',
+    async (reason, request, status) => {
+      await using world = await openIngest(auto(), { listeners: [plain] })
+      const client = await openWebSocket(world, request)
+      await client.gone()
+      expect(client.answer.status).toBe(status)
+      expect(client.answer.body).toMatch(/^.{10,}\n$/)
+      expect(client.answer.head).toContain('Connection: close')
+      expect(refusedBy(world)).toEqual({ [reason]: 1 })
+      expect(world.events).toContainEqual(
+        expect.objectContaining({ kind: 'listener_refused', reason, top: ['127.0.0.1 (1)'] }),
+      )
+      await eventually(() => world.ingest.counters().unauthenticated === 0)
+    },
+  )
 
   test.each([
     ['MQTT without WebSocket', connectBytes('truck')],
@@ -101,18 +95,6 @@ describe('a listener for WebSocket', () => {
     await client.gone()
     expect(world.ingest.counters().droppedByReason.get('connect_timeout')).toBe(1)
     await eventually(() => world.ingest.counters().unauthenticated === 0)
-  })
-
-  test('has the limits of connections', async () => {
-    await using world = await openIngest(auto(), { listeners: [plain], connectionsPerAddressMax: 2 })
-    const clients = [await openWebSocket(world), await openWebSocket(world)]
-    for (const [index, client] of clients.entries()) await client.connect(`c${index}`)
-    const third = await openWebSocket(world)
-    await third.gone()
-    expect(refusedBy(world)).toEqual({ max_connections_per_address: 1 })
-    clients[0]!.socket.destroy()
-    await eventually(() => world.ingest.counters().connections === 1)
-    expect(await (await openWebSocket(world)).connect('c2')).toMatchObject({ returnCode: 0 })
   })
 })
 

@@ -1,0 +1,3 @@
+import { tellStories } from '../../support/device-stories.ts'
+
+tellStories(import.meta.filename)
