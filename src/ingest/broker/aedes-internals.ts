@@ -1,6 +1,6 @@
 // aedes-internals.ts: what the gateway uses of aedes 1.2 beyond its documented interface, and the store that
 // aedes asks for. No other file touches private fields of aedes or depends on the text of its errors.
-// The tests of the statements of MQTT (test/ingest/mqtt) and half-close.test.ts fail when an upgrade
+// The tests of the statements of MQTT (test/ingest/mqtt) and device-stories.test.ts fail when an upgrade
 // changes one of them; read lib/client.js and lib/handlers of aedes then.
 
 import { isUtf8 } from 'node:buffer'
