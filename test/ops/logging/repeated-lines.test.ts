@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { EventName, EventOf, GatewayEvent } from '../../../src/domain/event.ts'
+import type { EventName, EventOf } from '../../../src/domain/event.ts'
 import { createLog } from '../../../src/ops/logging/logging.ts'
 import { eventSamples } from '../../support/event-samples.ts'
 import { handClock, keptOutput, startedOps } from '../../support/ops-world.ts'
@@ -36,7 +36,7 @@ function writeRefusals(
 stepCases(import.meta.filename, world, {
   /** The sample of that name, with other fields, so often. */
   write: ({ log }: World, [name, fields = {}, times = 1]: [EventName, object?, number?]) => {
-    for (let n = 0; n < times; n += 1) log.write({ ...eventSamples[name], ...fields } as GatewayEvent)
+    for (let n = 0; n < times; n += 1) log.write({ ...eventSamples[name], ...fields })
   },
   refuse: (one: World, [clientIds, address, times = 1]: [string[], string, number?]) => {
     for (let n = 0; n < times; n += 1)
