@@ -13,6 +13,10 @@ import { handClock, keptOutput } from '../../support/ops-world.ts'
 const samples = Object.values(eventSamples)
 
 describe('every event', () => {
+  test('has a sample, and each sample is one', () => {
+    expect(Object.keys(eventSamples).toSorted()).toEqual(Object.keys(eventTable).toSorted())
+  })
+
   test.each(samples)('$kind reads as a sentence, in the log and in its conditions', (event) => {
     const conditions = createConditions({ clock: handClock() })
     createEventConditions(conditions).apply(event)

@@ -1,4 +1,3 @@
-import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startedOps } from '../../support/ops-world.ts'
@@ -9,25 +8,6 @@ beforeAll(async () => void (ops = await startedOps()))
 afterAll(() => ops[Symbol.asyncDispose]())
 
 describe('over HTTP', () => {
-  test('HEAD gives the headers only', async () => {
-    const head = await ops.ask('/healthz', { method: 'HEAD' })
-    expect([head.status, head.text, head.headers.get('content-length')]).toEqual([200, '', '3'])
-  })
-
-  test('a request with a body is refused and its connection closed', async () => {
-    const status = await new Promise<[number | undefined, string | undefined]>((resolve, reject) => {
-      const headers = { 'content-length': 5 }
-      const sent = request(`${ops.url}/status`, { method: 'GET', headers }, (response) => {
-        response.resume()
-        resolve([response.statusCode, response.headers.connection])
-      })
-      sent.on('error', reject)
-      sent.write('hello')
-      sent.end()
-    })
-    expect(status).toEqual([413, 'close'])
-  })
-
   test('a connection that sends a request before the answer to the last one is closed', async () => {
     const { host } = new URL(ops.url)
     expect(await exchange(ops.url, `GET /status HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(1000))).toBe('')
@@ -57,16 +37,6 @@ describe('over HTTP', () => {
       expect(text).toMatch(/^HTTP\/1\.1 200/)
     }
     socket.destroy()
-  })
-
-  test('what is not HTTP, or has headers without end, is refused with a problem', async () => {
-    const [head = '', body = ''] = (await exchange(ops.url, 'nonsense\r\n\r\n')).split('\r\n\r\n')
-    expect(head).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
-    expect(head).toContain('content-type: application/problem+json')
-    expect(head).toContain('x-content-type-options: nosniff')
-    expect(JSON.parse(body)).toMatchObject({ status: 400, code: 'REQUEST_MALFORMED' })
-    const long = await exchange(ops.url, `GET / HTTP/1.1\r\nx: ${'a'.repeat(20_000)}`)
-    expect(long).toMatch(/^HTTP\/1\.1 431 [^]*"code":"HEAD_TOO_LARGE"/)
   })
 })
 

@@ -81,25 +81,8 @@ describe('a line in the log', () => {
   })
 })
 
-// More of it, for clients that are refused: repeated-lines.test.ts.
+// More of it: repeated-lines.test.ts.
 describe('events that repeat are written once a minute', () => {
-  test('another reason or source is a separate line', () => {
-    const { log, output } = world()
-    log.write(unmappable('a'))
-    log.write(unmappable('a', 'NO_POSITION'))
-    log.write({ ...unmappable('a'), source: 'vans' })
-    expect(output.lines()).toHaveLength(3)
-  })
-
-  test('after a quiet minute the next one is written at once', () => {
-    const { log, output, clock } = world()
-    log.write(unmappable('a'))
-    clock.move(60_000)
-    log.write(unmappable('b'))
-    expect(output.lines().map(({ detail }) => detail)).toEqual(['a', 'b'])
-    expect(output.lines()[1]).not.toHaveProperty('suppressed')
-  })
-
   test('a line a minute is written as long as the event repeats', () => {
     const { log, output, clock } = world()
     for (let second = 0; second < 600; second += 1) {

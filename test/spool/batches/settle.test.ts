@@ -36,26 +36,7 @@ async function attemptsOf(spool: Spool, batch: Batch): Promise<readonly number[]
   return loaded.kind === 'content' ? loaded.content.attempts() : []
 }
 
-const countsOf = ({ spool }: SpoolWorld) =>
-  spool.lanes().map(({ role, appended, settled, open }) => `${role.kind}: ${appended} = ${settled} + ${open}`)
-
 describe('a settle', () => {
-  test('counts attempts by schedule, none for an uncounted answer, and keeps both over a restart', async () => {
-    const before = await openSpoolWorld()
-    await settleAs(before.spool, await sealed(before, 'a'), [retryAt(1)])
-    const [first] = await sealAll(before.spool)
-    const validation = { kind: 'retry', schedule: 'Validation', step: 0, failure } as const
-    await settleAs(before.spool, first!, [validation])
-    const [second] = await sealAll(before.spool)
-    await settleAs(before.spool, second!, [{ ...validation, uncounted: 'no_room' }])
-    const world = await before.reopen()
-    const [third] = await sealAll(world.spool)
-    expect(third?.role).toMatchObject({ schedule: 'Validation', step: 0, waitsForRoom: true })
-    expect(Object.fromEntries(attemptsIn(third!.role))).toEqual({ Timeout: 2, Validation: 1 })
-    expect(await attemptsOf(world.spool, third!)).toEqual([2])
-    expect(countsOf(world).at(-1)).toBe('retry: 1 = 0 + 1')
-  })
-
   test('reads the lanes of version 0.1: each step is an attempt of its schedule', async () => {
     const role = { kind: 'retry', schedule: 'Timeout', step: 1 } as const
     expect([...attemptsIn(role)]).toEqual([['Timeout', 2]])

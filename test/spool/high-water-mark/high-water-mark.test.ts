@@ -1,50 +1,37 @@
 import { copyFile, cp, readFile, rm, writeFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { SpoolOptions } from '../../../src/spool/spool.ts'
 import { describe, expect, test } from 'vitest'
 import type { LaneId, ProviderName } from '../../../src/domain/ids.ts'
 import { slotBytes } from '../../../src/spool/high-water-mark/high-water-mark.ts'
 import { readMarkIn } from '../../../src/spool/high-water-mark/mark-file.ts'
 import { decodeMark, layOutMark, sealMark } from '../../../src/spool/high-water-mark/mark-codec.ts'
-import {
-  namesIn,
-  openSpoolWorld,
-  sealAll,
-  type SpoolWorld,
-  publishAll,
-  deliverAll,
-} from '../../support/open-spool.ts'
+import { openSpoolWorld, type SpoolWorld, publishAll, deliverAll } from '../../support/open-spool.ts'
 import { checkOf } from '../../support/resting-spool.ts'
+import { spoolWords, startSpool } from '../../support/spool-steps.ts'
+import { stepCases } from '../../support/step-cases.ts'
 
-const never = new AbortController().signal
+const storesOf = (path: string) => [join(path, 'store'), join(path, 'store-copy')] as const
 
-/**
- * A spool of the payloads a and b whose database loses what `use` writes to it, as on a disk that loses writes. The mark
- * stays. Nobody has it open.
- */
-async function losing(
-  use: (lost: SpoolWorld) => Promise<unknown>,
-  {
-    changes = {},
-    before = async () => undefined,
-  }: {
-    changes?: Partial<SpoolOptions>
-    before?: (world: SpoolWorld) => Promise<unknown>
-  } = {},
-): Promise<SpoolWorld> {
-  const world = await openSpoolWorld({ changes })
-  await publishAll(world, 'ab')
-  await before(world)
-  await world.spool.close()
-  const [store, copy] = [join(world.path, 'store'), join(world.path, 'store-copy')]
-  await cp(store, copy, { recursive: true })
-  const lost = await world.reopen()
-  await use(lost)
-  await lost.spool.close()
-  await rm(store, { recursive: true })
-  await rename(copy, store)
-  return lost
-}
+type One = Awaited<ReturnType<typeof startSpool>>
+
+stepCases(import.meta.filename, startSpool, {
+  ...spoolWords,
+  copyStore: async (one: One) => {
+    await one.w.spool.close()
+    const [store, copy] = storesOf(one.w.path)
+    await cp(store, copy, { recursive: true })
+    one.w = await one.w.reopen()
+  },
+  /** Nobody has the spool open then. */
+  loseWrites: async ({ w }: One) => {
+    await w.spool.close()
+    const [store, copy] = storesOf(w.path)
+    await rm(store, { recursive: true })
+    await rename(copy, store)
+  },
+  problemsAtRest: async ({ w }: One, problems: string[]) =>
+    expect(await checkOf(w.path)).toMatchObject({ ok: false, problems }),
+})
 
 async function markOf({ path }: SpoolWorld) {
   const found = await readMarkIn(path)
@@ -53,82 +40,6 @@ async function markOf({ path }: SpoolWorld) {
 }
 
 describe('a database that lost writes', () => {
-  test('is reported with the payloads that are missing, and the numbers go on behind them', async () => {
-    const lost = await losing((world) => publishAll(world, 'cde'))
-    const again = await lost.reopen()
-    expect(again.eventsOf('writes_missing')).toMatchObject([
-      { writes: 3, payloads: 3, lanes: 'lane 1 of provider default: 3' },
-    ])
-    expect(again.spool.lanes()).toMatchObject([{ appended: 5, settled: 3, open: 2, pending: 2 }])
-    expect(again.spool.totals()).toMatchObject({ damaged: 3 })
-    expect(await again.spool.check(never)).toMatchObject({ ok: true })
-    await publishAll(again, 'f')
-    const batches = await sealAll(again.spool)
-    expect(batches.map(({ firstSeq, endSeq }) => [firstSeq, endSeq])).toEqual([
-      [0, 2],
-      [5, 6],
-    ])
-    expect(await namesIn(again.spool, batches[0]!)).toEqual(['a', 'b'])
-    expect(await namesIn(again.spool, batches[1]!)).toEqual(['f'])
-    await again.clock.advance(1000)
-    expect(again.eventsOf('conservation_broken')).toEqual([])
-    expect(again.spool.lanes()).toMatchObject([{ appended: 6, settled: 3, open: 3, pending: 0 }])
-  })
-
-  test('is reported once: the next start finds what the last one left', async () => {
-    const lost = await losing((world) => publishAll(world, 'c'))
-    const again = await (await lost.reopen()).reopen()
-    expect(again.eventsOf('writes_missing')).toEqual([])
-    expect(again.spool.lanes()).toMatchObject([{ appended: 3, settled: 1, open: 2, pending: 2 }])
-    expect(await again.spool.check(never)).toMatchObject({ ok: true })
-    // The gap is stepped over once, also over a restart.
-    await deliverAll(again.spool)
-    const end = await again.reopen()
-    expect(end.spool.lanes()).toMatchObject([{ appended: 3, settled: 3, open: 0, pending: 0 }])
-  })
-
-  test('is reported also where only settles are missing, and nothing is pending', async () => {
-    const lost = await losing(
-      async (lost) => {
-        await lost.spool.load(lost.spool.batches()[0]!)
-        await lost.spool.settle(lost.spool.batches()[0]!, { payloads: 'all delivered', requestId: null })
-      },
-      { before: ({ spool }) => sealAll(spool) },
-    )
-    const again = await lost.reopen()
-    expect(again.eventsOf('writes_missing')).toMatchObject([{ writes: 1, payloads: 0, lanes: '' }])
-    expect(again.spool.batches()).toMatchObject([{ payloads: 2 }])
-  })
-
-  test('opens a lane of which nothing is left again, with its provider, its role and its numbers', async () => {
-    const lost = await losing(
-      async (lost) => {
-        await lost.spool.rotate('default' as ProviderName)
-        await publishAll(lost, 'cd')
-      },
-      { changes: { forgetMs: 1e9 } },
-    )
-    const again = await lost.reopen()
-    expect(again.eventsOf('writes_missing')).toMatchObject([{ writes: 3, payloads: 2 }])
-    expect(again.spool.lanes()).toMatchObject([
-      { id: 1, role: { kind: 'backfill' }, appended: 2, open: 2 },
-      { id: 2, role: { kind: 'live' }, appended: 2, settled: 2, open: 0 },
-    ])
-    await publishAll(again, 'e')
-    expect(again.spool.lanes()).toMatchObject([{ id: 1 }, { id: 2, appended: 3, open: 1 }])
-    expect(await again.spool.check(never)).toMatchObject({ ok: true })
-  })
-
-  test('is shown by a check of the files where no daemon runs', async () => {
-    const lost = await losing((world) => publishAll(world, 'cde'))
-    const { ok, problems } = await checkOf(lost.path)
-    expect(ok).toBe(false)
-    expect(problems).toEqual([
-      '3 writes are missing by the high-water mark.',
-      'Lane 1 of provider default: 3 payloads are missing by the high-water mark.',
-    ])
-  })
-
   test('that another version opened since reports no lane that it may have drained', async () => {
     const world = await openSpoolWorld({ changes: { forgetMs: 1e9 } })
     await publishAll(world, 'ab')

@@ -67,16 +67,6 @@ describe('an exchange', () => {
     expect(spool.lanes()).toMatchObject([{ appended: 2, settled: 0, open: 2 }])
   })
 
-  test('neither consults nor extends the dedup window', async () => {
-    const { spool, publish } = await openSpoolWorld()
-    const ids = await keepAll(spool, ['one'])
-    const { windowIds } = spool.totals()
-    await publish('a')
-    await spool.exchange(exchangeOf({ take: ids, payloads: [payloadNamed('a'), payloadNamed('b')] }))
-    expect(await pendingNames(spool)).toEqual(['a', 'a', 'b'])
-    expect(spool.totals().windowIds).toBe(windowIds + 1)
-  })
-
   test('is refused as a whole if another call took an entry, and then nothing has changed', async () => {
     const { spool } = await openSpoolWorld()
     const ids = await keepAll(spool, ['one', 'two'])
@@ -100,21 +90,6 @@ describe('an exchange', () => {
     expect(await statesIn(spool)).toEqual({})
     expect(spool.lanes()).toEqual([])
     await spool.exchange(exchangeOf({ take: [ids[1]!] }))
-  })
-
-  test.each([
-    '',
-    'quarantine:default#',
-    'quarantine:default#00',
-    'quarantine:default#1e0',
-    'quarantine:x#0',
-    'ab',
-  ])('knows no entry by the id "%s"', async (id) => {
-    const { spool } = await openSpoolWorld()
-    await keepAll(spool, ['one', 'two'])
-    await expect(spool.exchange(exchangeOf({ take: [id] }))).rejects.toMatchObject({
-      code: 'SPOOL_ENTRY_GONE',
-    })
   })
 
   test('finds entries by ids from before a restart, and takes each of them once', async () => {

@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
@@ -13,14 +12,7 @@ import {
 } from '../../../src/spool/chunk-log/key-layout.ts'
 import { formatRecord } from '../../../src/spool/chunk-log/record-codec.ts'
 import { openExistingStore, openLevelStore, type OpenStore } from '../../../src/storage/storage.ts'
-import {
-  flipLastByte,
-  namesIn,
-  openSpoolWorld,
-  reopenTampered,
-  sealAll,
-  publishAll,
-} from '../../support/open-spool.ts'
+import { flipLastByte, openSpoolWorld, reopenTampered, publishAll } from '../../support/open-spool.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
 
 const lane1 = 1 as LaneId
@@ -64,19 +56,6 @@ describe('a start', () => {
     expect(reads.bytes).toBeLessThan(6 * MiB)
     expect(spool.totals().openBytes).toBeGreaterThan(11 * MiB)
     expect(spool.lanes()).toMatchObject([{ pending: 1200, appended: 1200 }])
-  })
-
-  test('ends keys of the dedup window by the wall clock of their records', async () => {
-    const changes = { window: { windowMs: 10_000, keysMax: 1000 } }
-    const before = await openSpoolWorld({ changes })
-    await before.publish('old')
-    await before.clock.advance(8000)
-    await before.publish('young')
-    const { spool, clock, publish } = await before.reopen()
-    await clock.advance(3000)
-    await publish('later')
-    expect(spool.append(payloadNamed('old'))).toBe('stored')
-    expect(spool.append(payloadNamed('young'))).toBe('duplicate')
   })
 })
 
@@ -122,22 +101,5 @@ describe('a start with a damaged record', () => {
       for (const [key] of page) numbers.push(numberOf(key))
     await store.close()
     expect(numbers).toEqual([0, 1, 2])
-  })
-
-  test('of the last chunk assigns no number that the chunk may have used', async () => {
-    const before = await openSpoolWorld()
-    await publishAll(before, 'ab')
-    await before.spool.close()
-    await rm(join(before.path, 'mark'))
-    const world = await reopenTampered(before, seqKey(table.chunks, lane1, 1), flipLastByte)
-    expect(world.spool.lanes()[0]!.appended).toBeGreaterThan(1_000_000)
-    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 1, payloads: 1 }])
-    expect(world.spool.totals()).toMatchObject({ damaged: 1 })
-    await world.publish('c')
-    const batches = await sealAll(world.spool)
-    expect(await Promise.all(batches.map((batch) => namesIn(world.spool, batch)))).toEqual([['a'], ['c']])
-    await world.clock.advance(1000)
-    expect(world.eventsOf('conservation_broken')).toEqual([])
-    expect(world.spool.lanes()).toMatchObject([{ open: 2 }])
   })
 })

@@ -1,0 +1,270 @@
+// spool-steps.ts: what happens to a spool on real LevelDB, and what it must hold then, as the steps of step-cases.ts.
+// Batches and runs of pending payloads are named by their index, in the order in which they were sealed or read.
+
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import type { Held } from '../../src/domain/held.ts'
+import type { LaneId } from '../../src/domain/ids.ts'
+import type { ShelfName } from '../../src/domain/kept-store.ts'
+import { attemptsIn, type PayloadSettlement } from '../../src/domain/settlement.ts'
+import {
+  formatKey,
+  laneKey,
+  receiptKey,
+  receiptTotalsLane,
+  seqKey,
+  shelfKey,
+  stateKey,
+  table,
+  windowRecordKey,
+} from '../../src/spool/chunk-log/key-layout.ts'
+import type { Batch, PendingRun, SealLimits, SpoolOptions } from '../../src/spool/spool.ts'
+import {
+  addDeadLetters,
+  collect,
+  deadLettersIn,
+  deliverAll,
+  ended,
+  flipLastByte,
+  keptIn,
+  namesIn,
+  openSpoolWorld,
+  reopenTampered,
+  rolesIn,
+  sealAll,
+  statesIn,
+  type SpoolWorld,
+} from './open-spool.ts'
+import { deadLetterNamed, exchangeOf, keptNamed, payloadNamed, provider } from './spool-world.ts'
+
+type One = { w: SpoolWorld; batches: Batch[]; runs: (PendingRun | null)[] }
+type PayloadText = string | ({ name: string; attempts?: number } & Parameters<typeof payloadNamed>[1])
+type KeptText = string | ({ name: string } & Parameters<typeof keptNamed>[1])
+type Seal = Partial<SealLimits> & { lane?: number }
+/** `retry`: schedule and step. */
+type Fate = 'delivered' | { retry: [string, number]; uncounted?: 'no_room' } | { dead: string }
+type ExchangeText = {
+  take?: string[]
+  payloads?: PayloadText[]
+  deadLetters?: string[]
+  state?: Record<string, string | null>
+}
+
+const failure = { payloadId: 'p', errorType: 'T', errorMessage: 'busy', validationErrorDetails: [] }
+
+/** `lateBefore`: the device time below which a payload is late. */
+export async function startSpool(
+  given: { changes?: Partial<SpoolOptions>; lateBefore?: number } | undefined,
+) {
+  const { changes = {}, lateBefore = 0 } = given ?? {}
+  const isLate = (_provider: string, deviceTime: number) => deviceTime < lateBefore
+  return { w: await openSpoolWorld({ changes, isLate }), batches: [], runs: [] } as One
+}
+
+function payloadOf(text: PayloadText) {
+  const { name, attempts, ...options } = typeof text === 'string' ? { name: text } : text
+  return { ...payloadNamed(name, options), ...(attempts !== undefined && { attempts }) }
+}
+
+function fateOf(fate: Fate): PayloadSettlement {
+  if (fate === 'delivered') return { kind: 'delivered' }
+  if ('dead' in fate) return { kind: 'dead', reason: fate.dead, detail: 'no asset', failure }
+  const { retry, ...more } = fate
+  return { kind: 'retry', schedule: retry[0], step: retry[1], failure, ...more }
+}
+
+function exchangeIn({ take = [], payloads = [], deadLetters = [], state = {} }: ExchangeText) {
+  return exchangeOf({
+    take,
+    payloads: payloads.map(payloadOf),
+    deadLetters: deadLetters.map((name) => deadLetterNamed(name).deadLetter),
+    stateChanges: Object.entries(state).map(([key, text]) => ({
+      key,
+      value: text === null ? null : Buffer.from(text),
+    })),
+  })
+}
+
+/** The record that a fault of the disk changes. */
+function keyOf(record: string): Buffer {
+  const [kind, name = ''] = record.split(' ')
+  if (kind === 'format') return formatKey
+  if (kind === 'chunk') return seqKey(table.chunks, 1 as LaneId, Number(name))
+  if (kind === 'window') return windowRecordKey(Number(name))
+  if (kind === 'receipt') return receiptKey(Number(name))
+  if (kind === 'receipts') return laneKey(table.totals, receiptTotalsLane)
+  return kind === 'state' ? stateKey(name) : shelfKey(name as ShelfName)
+}
+
+export const spoolWords = {
+  /** A message of each. */
+  publish: async ({ w }: One, payloads: PayloadText[]) => {
+    for (const one of payloads) {
+      w.spool.append(payloadOf(one))
+      expect(await ended(w.spool)).toBeNull()
+    }
+  },
+  /** One message of all. */
+  message: async ({ w }: One, payloads: PayloadText[]) => {
+    for (const one of payloads) w.spool.append(payloadOf(one))
+    expect(await ended(w.spool)).toBeNull()
+  },
+  append: ({ w }: One, results: Record<string, string>) => {
+    for (const [name, result] of Object.entries(results))
+      expect([name, w.spool.append(payloadNamed(name))]).toEqual([name, result])
+  },
+  keep: async ({ w }: One, messages: KeptText[]) => {
+    for (const one of messages) {
+      const { name, ...options } = typeof one === 'string' ? { name: one } : one
+      w.spool.keepMessage(keptNamed(name, options).message)
+      expect(await ended(w.spool)).toBeNull()
+    }
+  },
+  addDeadLetters: ({ w }: One, names: string[]) => addDeadLetters(w.spool, names),
+  putState: async ({ w }: One, state: Record<string, string>) => {
+    for (const [key, text] of Object.entries(state)) w.spool.putState(key, Buffer.from(text))
+    await ended(w.spool)
+  },
+  note: async ({ w }: One, texts: string[]) => {
+    for (const text of texts) w.spool.note(Buffer.from(text))
+    await ended(w.spool)
+  },
+  exchange: ({ w }: One, exchange: ExchangeText) => w.spool.exchange(exchangeIn(exchange)),
+  exchangeFails: ({ w }: One, [code, exchange]: [string, ExchangeText]) =>
+    expect(w.spool.exchange(exchangeIn(exchange))).rejects.toMatchObject({ code }),
+  seal: async (one: One, { lane = 1, ...limits }: Seal) => {
+    const batch = await one.w.spool.seal(lane as LaneId, { payloadsMax: 1000, bodyBytesMax: 1e6, ...limits })
+    expect(batch).not.toBeNull()
+    one.batches.push(batch!)
+  },
+  sealsNothing: async ({ w }: One, { lane = 1, ...limits }: Seal) =>
+    expect(
+      await w.spool.seal(lane as LaneId, { payloadsMax: 1000, bodyBytesMax: 1e6, ...limits }),
+    ).toBeNull(),
+  sealAll: async (one: One) => void one.batches.push(...(await sealAll(one.w.spool))),
+  settle: async (
+    { w, batches }: One,
+    [index, fates, receipt]: [number, Fate[] | 'all delivered', string?],
+  ) => {
+    const batch = batches.at(index)!
+    await w.spool.load(batch)
+    const payloads = fates === 'all delivered' ? fates : fates.map(fateOf)
+    await w.spool.settle(
+      batch,
+      { payloads, requestId: 'r' },
+      receipt === undefined ? undefined : Buffer.from(receipt),
+    )
+  },
+  hold: async (one: One, [index, held]: [number, Held | null]) => {
+    const batch = await one.w.spool.setHeld(one.batches.at(index)!, held)
+    one.batches[index] = batch
+  },
+  reseal: async (one: One, [index, parts]: [number, number[]]) => {
+    const before = one.batches
+    const made = await one.w.spool.reseal(one.w.spool.batches()[index]!, parts)
+    expect(made.filter((batch) => before.some(({ batchId }) => batchId === batch.batchId))).toEqual([])
+    one.batches = [...made]
+  },
+  read: async (
+    one: One,
+    { lane = 1, ...limits }: { lane?: number; payloadsMax?: number; afterMs?: number },
+  ) => {
+    const { afterMs, ...more } = limits
+    const until = afterMs === undefined ? {} : { committedUntil: one.w.clock.now() - afterMs }
+    const all = { payloadsMax: 1000, bytesMax: 1024 ** 2, ...more, ...until }
+    one.runs.push(await one.w.spool.readPending(lane as LaneId, all))
+  },
+  /** What the last read gave. */
+  readNames: ({ runs }: One, names: string[] | null) =>
+    expect(
+      runs.at(-1)?.contents.map(({ json }) => /"id":"([^"]+)"/.exec(json.toString())?.[1]) ?? null,
+    ).toEqual(names),
+  returnRun: async ({ w, runs }: One, [index, returned, receipt]: [number, boolean, string?]) =>
+    expect(
+      await w.spool.returnPending(runs[index]!, receipt === undefined ? null : Buffer.from(receipt)),
+    ).toBe(returned),
+  rotate: async ({ w }: One, rotated: boolean) =>
+    expect(await w.spool.rotate(provider('default'))).toBe(rotated),
+  forgetReceipts: ({ w }: One, until: number) => w.spool.forgetReceipts(until),
+  pass: ({ w }: One, ms: number) => w.clock.advance(ms),
+  reopen: async (one: One) => void (one.w = await one.w.reopen()),
+  /** A bit of the record flips while nobody has the spool open. */
+  damage: async (one: One, record: string) =>
+    void (one.w = await reopenTampered(one.w, keyOf(record), flipLastByte)),
+  loseMark: async (one: One) => {
+    await one.w.spool.close()
+    await rm(join(one.w.path, 'mark'))
+  },
+  roles: async ({ w }: One, expected: string[]) => expect(await rolesIn(w.spool)).toEqual(expected),
+  lanes: ({ w }: One, expected: object[]) => expect(w.spool.lanes()).toMatchObject(expected),
+  totals: ({ w }: One, expected: object) => expect(w.spool.totals()).toMatchObject(expected),
+  batches: ({ w }: One, expected: object[]) => expect(w.spool.batches()).toMatchObject(expected),
+  /** Those sealed last are still the batches of the spool, under their batchIds. */
+  sameBatches: ({ w, batches }: One) =>
+    expect(w.spool.batches().map(({ batchId }) => batchId)).toEqual(batches.map(({ batchId }) => batchId)),
+  /** In each batch of the spool. */
+  names: async ({ w }: One, expected: string[][]) => {
+    const found: string[][] = []
+    for (const batch of w.spool.batches()) found.push(await namesIn(w.spool, batch))
+    expect(found).toEqual(expected)
+  },
+  /** None of those sealed last is a batch of the spool any more. */
+  otherBatches: ({ w, batches }: One) => {
+    const ids = new Set(batches.map(({ batchId }) => batchId))
+    expect(w.spool.batches().filter(({ batchId }) => ids.has(batchId))).toEqual([])
+  },
+  loadReplaced: async ({ w }: One, index: number) =>
+    expect((await w.spool.load(w.spool.batches()[index]!)).kind).toBe('replaced'),
+  attempts: async ({ w, batches }: One, [index, expected]: [number, number[]]) => {
+    const loaded = await w.spool.load(batches.at(index)!)
+    expect(loaded.kind === 'content' && loaded.content.attempts()).toEqual(expected)
+  },
+  /** The lane of the batch, and its attempts by schedule. */
+  role: ({ batches }: One, [index, role, attempts]: [number, object, object]) => {
+    const batch = batches.at(index)!
+    expect(batch.role).toMatchObject(role)
+    expect(Object.fromEntries(attemptsIn(batch.role))).toEqual(attempts)
+  },
+  lastLane: ({ w }: One, expected: object) => expect(w.spool.lanes().at(-1)).toMatchObject(expected),
+  /** The next number of the first lane. */
+  farBeyond: ({ w }: One, number: number) => expect(w.spool.lanes()[0]!.appended).toBeGreaterThan(number),
+  deliver: async ({ w }: One, expected: string[]) => expect(await deliverAll(w.spool)).toEqual(expected),
+  kept: async ({ w }: One, expected: Record<string, string[]>) => {
+    for (const [place, names] of Object.entries(expected)) {
+      const [shelf, device = null] = place.split(' of ')
+      expect([place, await keptIn(w.spool, shelf as ShelfName, device)]).toEqual([place, names])
+    }
+  },
+  keptWhole: async ({ w }: One, [id, { name, ...options }]: [string, Exclude<KeptText, string>]) => {
+    const [shelf] = id.split('#')
+    const entries = await collect(w.spool.keptMessages(shelf as ShelfName, null, { limit: 1 }))
+    expect(entries).toEqual([{ id, keptAt: w.clock.now(), message: keptNamed(name, options).message }])
+  },
+  noSuchId: async ({ w }: One, id: string) => {
+    const [shelf] = id.split('#')
+    const entries = await collect(w.spool.keptMessages(shelf as ShelfName, null, { limit: 100 }))
+    expect(entries.map((one) => one.id)).not.toContain(id)
+  },
+  shelves: ({ w }: One, expected: object[]) => expect(w.spool.shelves()).toMatchObject(expected),
+  keptIds: async ({ w }: One, [shelf, ids]: [ShelfName, string[]]) =>
+    expect((await collect(w.spool.keptMessages(shelf, null, { limit: 100 }))).map(({ id }) => id)).toEqual(
+      ids,
+    ),
+  deadLetters: async ({ w }: One, details: string[]) =>
+    expect((await deadLettersIn(w.spool)).map(({ deadLetter }) => deadLetter.detail)).toEqual(details),
+  state: async ({ w }: One, expected: object) => expect(await statesIn(w.spool)).toEqual(expected),
+  journal: async ({ w }: One, expected: string[]) =>
+    expect((await collect(w.spool.journal())).map(({ entries }) => entries.toString())).toEqual(expected),
+  receipts: async ({ w }: One, expected: [number, string][]) =>
+    expect((await w.spool.receipts({ limit: 100 })).map(({ n, value }) => [n, value.toString()])).toEqual(
+      expected,
+    ),
+  events: ({ w }: One, expected: Partial<Record<GatewayEvent['kind'], object[]>>) => {
+    for (const [kind, of] of Object.entries(expected))
+      expect(w.eventsOf(kind as GatewayEvent['kind']), kind).toMatchObject(of)
+  },
+  check: async ({ w }: One) =>
+    expect(await w.spool.check(new AbortController().signal)).toMatchObject({ ok: true, problems: [] }),
+}
