@@ -52,6 +52,7 @@ export function overviewPage(
         status,
         past: request.source.past.past(pastShown).conditions,
         access: accessOf(request),
+        hasReceivers: (request.source.stages.alerts?.receivers() ?? []).length > 0,
       },
       plotsSection(request.source.history(span)),
     ),
