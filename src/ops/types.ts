@@ -171,6 +171,8 @@ export type DeviceView = {
   device: string
   kind: 'device' | 'client' | 'address' | 'user'
   provider: string | null
+  /** Of its last message; null where none was taken. */
+  source: string | null
   /** As the device table has it; null where the device is not in it. */
   assetId: string | null
   listed: boolean

@@ -10,6 +10,7 @@ export function deviceView(device: string, more: Partial<DeviceView> = {}): Devi
     listed: false,
     kind: 'device',
     provider: 'default',
+    source: null,
     state: 'sending',
     since: null,
     why: null,

@@ -115,7 +115,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
   }
 
   function seen(record: DeviceRecordView, named: ReadonlyMap<string, ClientView>): DeviceView {
-    const { device, provider, position, accepted, refused, losses } = record
+    const { device, provider, source, position, accepted, refused, losses } = record
     const row = active().mapping.rowOf(device)
     const client = clientFor(record, named, clients())
     const skewMs = active().mapper.deviceClock(device)?.skewMs ?? record.skewMs
@@ -123,6 +123,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       device,
       kind: 'device',
       provider,
+      source,
       assetId: row?.asset_id ?? null,
       listed: row !== undefined,
       ...stateOf({ record, client, topics: topicsFor(client), now: clock.now() }),
@@ -237,6 +238,7 @@ export function clientFor(
 }
 
 const nothingSent = {
+  source: null,
   messages: 0,
   messagesPerHour: 0,
   medianGapMs: null,

@@ -82,6 +82,7 @@ const deviceShape = {
     .describe('Its key; of a client of no known device, its client id or address; of a user, its name.'),
   kind: z.enum(['device', 'client', 'address', 'user']).describe('What the key is.'),
   provider: textOrNull().describe('Its provider.'),
+  source: textOrNull().describe('Source of its last message; null where no source took it.'),
   assetId: textOrNull().describe('Its asset; null where the device table does not have it.'),
   listed: z.boolean().describe('Whether it is in the device table.'),
   state: deviceState,

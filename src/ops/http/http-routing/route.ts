@@ -64,6 +64,8 @@ export type RouteRequest<Values> = {
   sentBody?: string
   request: IncomingMessage
   response: ServerResponse
+  /** Between the slices of a long answer: resolves when this request has its turn (../request-turns.ts). */
+  turn(): Promise<void>
   /** Aborts when the connection is closed. */
   signal: AbortSignal
 }

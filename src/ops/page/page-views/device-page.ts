@@ -48,7 +48,8 @@ function story({ device, now }: DeviceShown): Html {
     </div>
     ${facts([
       ['Asset', device.assetId === null ? null : named(device.assetId)],
-      ['Provider', device.provider === null ? null : named(device.provider)],
+      ['Provider', device.provider && alike('provider', device.provider)],
+      ['Source', device.source && alike('source', device.source)],
       [
         'Device table',
         device.listed ? 'listed' : device.kind === 'device' ? html`<strong>not listed</strong>` : null,
@@ -147,7 +148,7 @@ function clientText(client: NonNullable<DeviceRow['client']>, now: string): Html
   const { clientId, userName, identity, address, protocol, state, since, takeOvers, refusedMessages } = client
   return html`${named(clientId)}, <span class="state ${state}">${state}</span> since
     ${ago(since, now)}${
-      address !== null && html`, from <code>${address}</code>`
+      address !== null && html`, from ${alike('address', address)}`
     }${protocol !== null && html`, ${protocol}`}${userName !== null && html`, user ${named(userName)}`}${
       identity !== null && html`, identity ${named(identity)}`
     }${takeOvers > 0 && html`, ${plural(takeOvers, 'take-over')}`}${
@@ -225,6 +226,11 @@ function keptSections({ deadLetters, quarantine, device, access, now }: DeviceSh
 
 function iso(time: number): string {
   return new Date(time).toISOString()
+}
+
+/** The devices that have it, too. */
+function alike(name: 'source' | 'provider' | 'address', value: string): Html {
+  return html`<a href="${link('/page/devices', { [name]: value })}">${named(value)}</a>`
 }
 
 function rowSection({ device }: DeviceShown): Html {
