@@ -101,7 +101,7 @@ function rawPost(url: string, path: string, headers: Record<string, string>, bod
 
 const nobody = { user: 'unknown', sudoUser: null }
 const batchRequest = { parts: null, operator: nobody, dryRun: false, selection: {} }
-const all = { device: null, id: null }
+const all = { device: null, ids: [] }
 
 describe('a change over HTTP', () => {
   test.each<[string, unknown]>([
@@ -115,7 +115,7 @@ describe('a change over HTTP', () => {
     ['devices/forget?device=truck%207', ['forget', 'truck 7', null]],
     ['quarantine/release?device=a%2Fb&restamp=1', ['release', { ...all, device: 'a/b' }, { restamp: true }]],
     ['quarantine/release?all=1', ['release', all, { restamp: false }]],
-    ['quarantine/drop?id=x%231', ['drop', { ...all, id: 'x#1' }, { dryRun: true }]],
+    ['quarantine/drop?id=x%231', ['drop', { ...all, ids: ['x#1'] }, { dryRun: true }]],
     ['quarantine/drop?device=a&yes=1', ['drop', { ...all, device: 'a' }, { dryRun: false }]],
     [
       'quarantine/drop?all=1&reason=UNKNOWN_DEVICE&yes=1',
@@ -340,6 +340,6 @@ describe('dead letters over HTTP', () => {
     expect(await ops.sent()).toEqual([telemetryOf('a'), telemetryOf('b')])
     const large = await ops.post('import', { body: 'x'.repeat(9 * 1024 ** 2) }).catch(() => ({ status: 413 }))
     expect(large.status).toBe(413)
-    expect((await ops.post('requeue?all=1', { body: 'x' })).status).toBe(413)
+    expect((await ops.post('remap', { body: 'x' })).status).toBe(413)
   })
 })

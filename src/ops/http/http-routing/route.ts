@@ -86,7 +86,7 @@ export type Route = {
   right: Right
   parameters: z.ZodObject
   /** Content type and meaning of the body; without it, a request with a body is refused. */
-  body?: { contentType: string; means: string }
+  body?: { contentType: string; means: string; isOptional?: boolean }
   /** By status; problems left out. */
   answers: Readonly<Record<number, DocumentedAnswer>>
   /**
