@@ -21,6 +21,7 @@ export function deviceView(device: string, more: Partial<DeviceView> = {}): Devi
     lastSeen: '2025-06-15T15:06:40.000Z',
     silentSince: null,
     mutedUntil: null,
+    mutedBy: null,
     skewMs: 0,
     client: null,
     position: null,

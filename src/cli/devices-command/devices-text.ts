@@ -89,6 +89,7 @@ export function deviceText(view: DeviceView & { now: string }, width: number): s
     ['source', view.source ?? '-'],
     ['state', deviceStates[view.state].words + (view.since === null ? '' : ` since ${view.since}`)],
     ...(view.why === null ? [] : [['why', view.why]]),
+    ...(view.mutedUntil === null ? [] : [['muted until', mutedText(view)]]),
     ['last message', ago(view.lastSeen)],
     ['first message', ago(view.firstSeen)],
     ['messages', `${view.messages}, ${view.messagesPerHour} in the last hour`],
@@ -136,6 +137,11 @@ export function deviceText(view: DeviceView & { now: string }, width: number): s
         ]),
     ...withheldLines([view]),
   ])
+}
+
+/** Its silence is no problem until then. */
+function mutedText({ mutedUntil, mutedBy }: DeviceView): string {
+  return `${mutedUntil}, by ${mutedBy === 'table' ? 'the device table' : '`devices mute`'}`
 }
 
 function connectionRows(client: DeviceClient | null): string[][] {

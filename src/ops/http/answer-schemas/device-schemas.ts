@@ -95,6 +95,10 @@ const deviceShape = {
   lastSeen: timeOrNull().describe('When its last message came.'),
   silentSince: timeOrNull().describe('Since when it is silent, by its rhythm.'),
   mutedUntil: timeOrNull().describe('Until then its silence is no problem: a person said so.'),
+  mutedBy: z
+    .enum(['person', 'table'])
+    .nullable()
+    .describe('Where: `devices mute`, or column `muted_until` of the device table; null: nowhere.'),
   skewMs: z
     .number()
     .nullable()

@@ -258,7 +258,7 @@ function csvCell(text: string): string {
 
 function muteSection({ device, access }: DeviceShown): Html {
   if (device.messages === 0) return nothing
-  const { mutedUntil } = device
+  const { mutedUntil, mutedBy } = device
   const offer =
     mutedUntil === null
       ? {
@@ -273,10 +273,11 @@ function muteSection({ device, access }: DeviceShown): Html {
       ${
         mutedUntil === null
           ? 'Its silence is a problem (DEVICE_SILENT). Mute it while it is in the workshop.'
-          : html`Its silence is no problem until ${at(mutedUntil)}.`
+          : html`Its silence is no problem until
+            ${at(mutedUntil)}${mutedBy === 'table' && ', by the device table'}.`
       }
     </p>
-    ${changes(access, [offer])}
+    ${mutedBy !== 'table' && changes(access, [offer])}
   </section>`
 }
 
