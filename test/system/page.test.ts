@@ -267,12 +267,17 @@ describe.skipIf(!existsSync(executablePath))('the page in a browser', { timeout:
     })
     await pipeline.publish('truck-1', messageOf(1))
     await pipeline.until(() => pipeline.codes().includes('ENDPOINT_UNAUTHORIZED'))
-    const { page, complaints } = await open(pipeline.gateway.addresses.ops, ways['phone']?.options)
+    const { page, complaints } = await open(pipeline.gateway.addresses.ops, {
+      ...ways['phone']?.options,
+      timezoneId: 'Asia/Kolkata',
+    })
     await visit(page, '/')
     await page.getByLabel('User').fill('alice')
     await page.getByLabel('Password').fill(pagePassword)
     await page.getByRole('button', { name: 'Log in' }).click()
     await expectText(page, '#conditions', /ENDPOINT_UNAUTHORIZED/)
+    // Times are those of the reader, and say so.
+    await expectText(page, 'footer', /State of\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (GMT|UTC)\+5:30/)
     await shoot(page, 'phone-outage')
     for (const [name, sure, result] of [
       ['Try the service now…', 'Yes, probe', /endpoint: available/],
