@@ -5,14 +5,19 @@ import { GatewayError } from '../std/gateway-error.ts'
 import type { IsoTimes } from '../std/iso-times.ts'
 import { plural } from '../std/quantity.ts'
 import type { DropReport, QuarantineView, ReleaseReport } from '../ops/ops.ts'
-import { requestByOptions, withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
+import {
+  changeRequest,
+  requestByOptions,
+  withDaemonOptions,
+  type DaemonOptions,
+} from './daemon-client/daemon-options.ts'
 import { duplicatesLines } from './dead-letters-command/remap-text.ts'
 import { wholeNumber } from './terminal/option-values.ts'
 import { columns } from './terminal/text-table.ts'
 import { printAnswer, type BuildCommand } from './terminal/terminal.ts'
 import { agoSince, countLines, textOfLines, notes, listsByDefault } from './terminal/text-format.ts'
 
-type Selection = { device?: string; id?: string; reason?: string; all?: boolean }
+type Selection = { device?: string; id?: string[]; reason?: string; all?: boolean }
 
 export const quarantineCommand: BuildCommand = (io, done) =>
   new Command('quarantine')
@@ -28,7 +33,7 @@ const listCommand: BuildCommand = (io, done) =>
     .option('--limit <rows>', 'show at most this many rows', wholeNumber(1, 1000), 100)
     .action(async (options: DaemonOptions & { device?: string; limit: number }) => {
       const { device, limit } = options
-      const query = queryOf({ device, limit: String(limit) })
+      const query = paramsOf({ device, limit: String(limit) }).toString()
       const request = { path: `/quarantine?${query}`, method: 'GET', timeoutMs: Infinity } as const
       const view = (await requestByOptions(options, io, request)) as IsoTimes<QuarantineView>
       const textOf = device === undefined ? groupsText : messagesText
@@ -46,14 +51,16 @@ const releaseCommand: BuildCommand = (io, done) =>
       notes(
         'Messages of an unlisted device need no release: they are mapped when the device table lists the ' +
           'device.',
+        'Exit status 1: an id does not exist.',
       ),
     )
     .action(async (options: DaemonOptions & Selection & { restamp?: boolean }) => {
-      const query = queryOf({ ...checkedSelection(options), restamp: options.restamp })
-      const path = `/control/quarantine/release?${query}`
-      const request = { path, method: 'POST', timeoutMs: Infinity } as const
-      printAnswer(io, options, (await requestByOptions(options, io, request)) as ReleaseReport, releaseText)
-      done(0)
+      const params = paramsOf({ ...checkedSelection(options), restamp: options.restamp })
+      const request = changeRequest('quarantine/release', params)
+      const report = (await requestByOptions(options, io, request)) as ReleaseReport
+      const missing = missingOf(options, report.released + report.unlisted + report.releasing)
+      printAnswer(io, options, report, (answer) => releaseText(answer) + missingText(missing))
+      done(missing > 0 ? 1 : 0)
     })
 
 const dropCommand: BuildCommand = (io, done) =>
@@ -71,17 +78,19 @@ const dropCommand: BuildCommand = (io, done) =>
     )
     .action(async (options: DaemonOptions & Selection & { yes?: boolean }) => {
       if (options.all === true && options.reason === undefined) throw noReason()
-      const query = queryOf({ ...checkedSelection(options), yes: options.yes })
-      const path = `/control/quarantine/drop?${query}`
-      const request = { path, method: 'POST', timeoutMs: Infinity } as const
-      printAnswer(io, options, (await requestByOptions(options, io, request)) as DropReport, dropText)
-      done(0)
+      const params = paramsOf({ ...checkedSelection(options), yes: options.yes })
+      const request = changeRequest('quarantine/drop', params)
+      const report = (await requestByOptions(options, io, request)) as DropReport
+      // With --reason, some of the ids may have another one.
+      const missing = options.reason === undefined ? missingOf(options, report.messages) : 0
+      printAnswer(io, options, report, (answer) => dropText(answer) + missingText(missing))
+      done(missing > 0 ? 1 : 0)
     })
 
 function withSelection(command: Command): Command {
   return command
     .option('--device <name>', 'select the messages of this device')
-    .option('--id <id>', 'select this message; `quarantine list --device` shows its id')
+    .option('--id <id...>', 'select these messages; `quarantine list --device` shows their ids')
 }
 
 function checkedSelection({ device, id, reason, all }: Selection): Selection {
@@ -109,11 +118,21 @@ function noReason(): GatewayError {
   })
 }
 
-function queryOf(params: Record<string, string | boolean | undefined>): string {
-  const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(params))
-    if (value !== undefined && value !== false) query.set(name, value === true ? '1' : value)
-  return query.toString()
+function paramsOf(values: Record<string, string | string[] | boolean | undefined>): URLSearchParams {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(values)) {
+    if (Array.isArray(value)) for (const one of value) params.append(name, one)
+    else if (value !== undefined && value !== false) params.set(name, value === true ? '1' : value)
+  }
+  return params
+}
+
+function missingOf({ id = [] }: Selection, found: number): number {
+  return Math.max(0, new Set(id).size - found)
+}
+
+function missingText(missing: number): string {
+  return missing === 0 ? '' : `  ${plural(missing, 'id')} not found\n`
 }
 
 function groupsText(view: IsoTimes<QuarantineView>, now: number, width: number): string {

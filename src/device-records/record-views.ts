@@ -94,13 +94,14 @@ export function createRecordViews(deps: Deps) {
   }
 
   function viewOf(record: DeviceRecord): DeviceRecordView {
-    const { device, provider, assetId, sender, accepted, refused, losses, skewMs, base } = record
+    const { device, provider, assetId, source, sender, accepted, refused, losses, skewMs, base } = record
     const row = deps.numbers().subarray(base, base + column.gaps + gapsKept)
     const { lastAt, medianGapMs, silentAfterMs, isSilentNow } = rhythmOf(record)
     return {
       device,
       provider,
       assetId,
+      source,
       messages: row[column.messages]!,
       firstSeen: timeOrNull(row[column.firstAt]!),
       lastSeen: timeOrNull(lastAt),

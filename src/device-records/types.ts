@@ -87,6 +87,8 @@ export type DeviceRecordView = {
   device: string
   provider: ProviderName
   assetId: string
+  /** Of its last message; null while it is unknown. */
+  source: string | null
   messages: number
   firstSeen: EpochMs | null
   lastSeen: EpochMs | null

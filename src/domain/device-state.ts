@@ -1,5 +1,6 @@
 // device-state.ts: the states of devices, and which one a device has: the only list of them, for the list,
-// the counts, commands, the page and metrics. A device has one: the first that holds in deviceStateOf.
+// the counts, commands, the page and metrics. A device has one: the first that holds in deviceStateOf. And
+// the orders of a list of devices.
 
 import type { EpochMs } from '../std/clock.ts'
 
@@ -44,6 +45,19 @@ export const deviceStates = {
 export type DeviceState = keyof typeof deviceStates
 
 export const deviceStateNames = Object.keys(deviceStates) as DeviceState[]
+
+/** Orders of a list of devices; for people and documents. */
+export const deviceOrders = {
+  state: 'those that need a person first',
+  silent: 'the longest silence first, and those that never sent last',
+  name: 'by name',
+  clock: 'the worst clock first',
+  last: 'the latest message first',
+} as const
+
+export type DeviceOrder = keyof typeof deviceOrders
+
+export const deviceOrderNames = Object.keys(deviceOrders) as DeviceOrder[]
 
 /** What the state of a device that sent follows from. */
 export type DeviceFacts = {

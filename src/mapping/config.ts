@@ -26,7 +26,9 @@ export const devicesSchema = z
       .optional()
       .describe(
         'CSV table of devices, in UTF-8. The first row names the columns: device, asset_id, asset_type, ' +
-          'operator, carrier, provider, manufacturer, model, privacy, zone. Only `device` is required. If rows ' +
+          'operator, carrier, provider, manufacturer, model, privacy, zone, muted_until. Only `device` is ' +
+          'required. `muted_until` is a date, such as 2026-12-24 (from its beginning on the clock of the ' +
+          'machine) or 2026-12-24T18:00Z: until then the silence of the device is no problem. If rows ' +
           'are invalid, the gateway does not start and reports all of them by line; a running daemon ' +
           'keeps the previous table.',
       ),

@@ -171,6 +171,8 @@ export type DeviceView = {
   device: string
   kind: 'device' | 'client' | 'address' | 'user'
   provider: string | null
+  /** Of its last message; null where none was taken. */
+  source: string | null
   /** As the device table has it; null where the device is not in it. */
   assetId: string | null
   listed: boolean
@@ -187,6 +189,8 @@ export type DeviceView = {
   lastSeen: string | null
   silentSince: string | null
   mutedUntil: string | null
+  /** `table`: by the device table, where that says a later time. */
+  mutedBy: 'person' | 'table' | null
   /** Median of arrival minus device time: below zero its clock is ahead. */
   skewMs: number | null
   /** The client that sent its last message; null where that is not known. */

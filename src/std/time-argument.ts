@@ -41,6 +41,12 @@ export function parseTimeArgument(text: string, now: EpochMs): ParsedTime {
   return { kind: 'time', at: inUtc - zoneMs(zone) }
 }
 
+/** A date, or a date and time; null for any other text. */
+export function parseDateArgument(text: string): EpochMs | null {
+  const parsed = datePattern.test(text) ? parseTimeArgument(text, 0) : unknownForm
+  return parsed.kind === 'time' ? parsed.at : null
+}
+
 /** The end of a time that a person gives as its length, or as a date. Null where it is missing, or past. */
 export function endOfTime(
   now: EpochMs,

@@ -22,6 +22,7 @@ function recordOf({ losses = [], ...more }: Partial<DeviceRecordView>): DeviceRe
     device: 'truck-1',
     provider: defaultProvider,
     assetId: 'TRK-1',
+    source: 'trucks',
     messages: 100,
     firstSeen: now - 48 * hour,
     lastSeen: now - 2 * hour,

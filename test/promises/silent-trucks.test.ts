@@ -1,11 +1,13 @@
 // Nobody looks at a page all day: the silence of one truck reaches somebody.
 
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { AlertBody } from '../../src/alerts/alert-body.ts'
 import { startHttpReceiver } from '../support/alert-world.ts'
 import { runCli } from '../support/cli-world.ts'
+import { newFolder } from '../support/folders.ts'
 import { createFastClock } from '../support/fast-clock.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
@@ -86,5 +88,50 @@ alerts:
     sending.add('TRK-1').add('TRK-3')
     await pipeline.until(() => silences().length > 2)
     expect(silences()[2]).toMatchObject({ kind: 'cleared' })
+  },
+)
+
+test(
+  'the device table mutes a truck until a date, and no longer when the row says so no more',
+  { timeout: 90_000 },
+  async () => {
+    const folder = await newFolder()
+    const table = (until: string) =>
+      writeFile(
+        join(folder, 'devices.csv'),
+        `device,muted_until\nTRK-1,\nTRK-2,2001-01-01\nTRK-3,${until}\nTRK-4,\n`,
+      )
+    await table('2100-12-24T18:00Z')
+    const pipeline = await startPipeline({
+      folder,
+      clock: createFastClock(factor),
+      config: (baseUrl) => `
+ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources: [{ name: trucks, topic: "telemetry/v1/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }]
+devices: { file: devices.csv }
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+delivery: { base_url: "${baseUrl}", batch: { linger: 5s } }
+ops: { listen: "127.0.0.1:0", silence: { device_after: 1m } }
+`,
+    })
+    const cli = (...words: string[]) =>
+      runCli(['devices', ...words, '--socket', join(pipeline.folder, 'spool/control.sock')])
+    const sending = await sendingTrucks(pipeline, ['TRK-1', 'TRK-2', 'TRK-3', 'TRK-4'])
+    await pipeline.until(() => pipeline.status().totals.delivered >= 40)
+    for (const name of ['TRK-1', 'TRK-2', 'TRK-3']) sending.delete(name)
+    const silent = () => pipeline.condition('DEVICE_SILENT')?.what ?? ''
+    await pipeline.until(() => silent().startsWith('2 devices'))
+    expect(silent()).toMatch(/"TRK-1".*"TRK-2"/)
+    expect(silent()).not.toContain('TRK-3')
+    expect((await cli('show', 'TRK-3')).stdout).toMatch(
+      /muted until +2100-12-24T18:00:00\.000Z, by the device table/,
+    )
+    expect((await cli('unmute', 'TRK-3')).stdout).toContain('column muted_until of the device table')
+    // A wrong date is refused, and the table before it stays in force.
+    await table('31.12.2026')
+    await pipeline.until(() => pipeline.codes().includes('MAPPING_STALE'))
+    expect(pipeline.condition('MAPPING_STALE')?.why).toContain('a date such as 2026-12-24')
+    await table('')
+    await pipeline.until(() => silent().startsWith('3 devices'))
   },
 )

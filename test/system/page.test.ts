@@ -12,8 +12,10 @@ import { chromium, type Browser, type BrowserContextOptions, type Page } from 'p
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { fleetWorld } from '../support/fleet-world.ts'
+import { newFolder } from '../support/folders.ts'
 import { get } from '../support/ops-world.ts'
-import { browserAccept, pagePassword, pageWorld } from '../support/page-world.ts'
+import { browserAccept, pagePassword, pageWorld, usersText } from '../support/page-world.ts'
+import { messageOf, startPipeline } from '../support/pipeline-world.ts'
 
 const executablePath = '/usr/bin/chromium'
 if (!existsSync(executablePath))
@@ -253,6 +255,46 @@ describe.skipIf(!existsSync(executablePath))('the page in a browser', { timeout:
     await shoot(page, 'users-batch')
     await page.getByRole('button', { name: 'Log out' }).click()
     await expectText(page, 'h1', /Log in/)
+    expect(complaints).toEqual([])
+  })
+
+  test('ends an outage on a phone: a login, three buttons, and no shell', async () => {
+    const folder = await newFolder()
+    const pipeline = await startPipeline({
+      folder,
+      sandbox: { faults: { count: 2, always: 401 } },
+      sections: { ops: `{ listen: "127.0.0.1:0", users: ${await usersText(folder)} }` },
+    })
+    await pipeline.publish('truck-1', messageOf(1))
+    await pipeline.until(() => pipeline.codes().includes('ENDPOINT_UNAUTHORIZED'))
+    const { page, complaints } = await open(pipeline.gateway.addresses.ops, {
+      ...ways['phone']?.options,
+      timezoneId: 'Asia/Kolkata',
+    })
+    await visit(page, '/')
+    await page.getByLabel('User').fill('alice')
+    await page.getByLabel('Password').fill(pagePassword)
+    await page.getByRole('button', { name: 'Log in' }).click()
+    await expectText(page, '#conditions', /ENDPOINT_UNAUTHORIZED/)
+    // Times are those of the reader, and say so.
+    await expectText(page, 'footer', /State of\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (GMT|UTC)\+5:30/)
+    await shoot(page, 'phone-outage')
+    for (const [name, sure, result] of [
+      ['Try the service now…', 'Yes, probe', /endpoint: available/],
+      ['Reload the config…', 'Yes, reload', /sources\s*1/],
+    ] as const) {
+      await page.getByRole('link', { name }).last().click()
+      expect(await findingsIn(page)).toEqual([])
+      await page.getByRole('button', { name: sure }).click()
+      await expectText(page, 'main', result)
+      expect(await findingsIn(page)).toEqual([])
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360)
+      await shoot(page, `phone-${sure.slice(5)}`)
+      await page.getByRole('link', { name: 'Back' }).click()
+    }
+    await expectText(page, '#conditions', /None/)
+    await shoot(page, 'phone-after')
+    expect(pipeline.status().totals.delivered).toBe(1)
     expect(complaints).toEqual([])
   })
 

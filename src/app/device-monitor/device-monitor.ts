@@ -14,7 +14,7 @@ import { createUnmappedDevices } from './unmapped-devices.ts'
 import { createHourOffsets } from './hour-offsets.ts'
 import { createRepeatingDevices } from './repeating-devices.ts'
 import type { GatewayTime } from '../our-time.ts'
-import { createDeviceViews, type FoundClients, type ViewDeps } from './device-views.ts'
+import { createDeviceViews, mutedUntil, type FoundClients, type ViewDeps } from './device-views.ts'
 import type { SilentDevices } from '../traffic-watch/silent-devices.ts'
 import { createStateCounts, type CountedStates } from './state-counts.ts'
 
@@ -215,7 +215,8 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
       unmapped.add(standing)
       repeating.add(standing)
       states.add(standing)
-      watched?.add(standing)
+      const until = mutedUntil(standing.mutedUntil, mapping.rowOf(standing.device))
+      watched?.add(until === standing.mutedUntil ? standing : { ...standing, mutedUntil: until })
       if (++count % sliceDevices === 0) await turn()
       if (stopped) return
     }

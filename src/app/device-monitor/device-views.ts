@@ -8,7 +8,8 @@
 // Asked for by a name, the first of these is found: the device with this key, the client with this id, the
 // address, the device that has this asset, the client with this user name, the user.
 
-import { isoTime, isoTimeOrNull, type Clock } from '../../std/clock.ts'
+import { isoTime, isoTimeOrNull, type Clock, type EpochMs } from '../../std/clock.ts'
+import { parseDateArgument } from '../../std/time-argument.ts'
 import { isoTimes } from '../../std/iso-times.ts'
 import type { DeviceRecords, DeviceRecordView, Loss } from '../../device-records/device-records.ts'
 import type { ClientView, Ingest } from '../../ingest/ingest.ts'
@@ -115,7 +116,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
   }
 
   function seen(record: DeviceRecordView, named: ReadonlyMap<string, ClientView>): DeviceView {
-    const { device, provider, position, accepted, refused, losses } = record
+    const { device, provider, source, position, accepted, refused, losses } = record
     const row = active().mapping.rowOf(device)
     const client = clientFor(record, named, clients())
     const skewMs = active().mapper.deviceClock(device)?.skewMs ?? record.skewMs
@@ -123,6 +124,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       device,
       kind: 'device',
       provider,
+      source,
       assetId: row?.asset_id ?? null,
       listed: row !== undefined,
       ...stateOf({ record, client, topics: topicsFor(client), now: clock.now() }),
@@ -132,7 +134,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       firstSeen: isoTimeOrNull(record.firstSeen),
       lastSeen: isoTimeOrNull(record.lastSeen),
       silentSince: isoTimeOrNull(record.silentSince),
-      mutedUntil: isMuted(record.mutedUntil) ? isoTimeOrNull(record.mutedUntil) : null,
+      ...mutedOf(record.mutedUntil, row),
       skewMs,
       client: client && isoTimes(client),
       position: position && {
@@ -157,8 +159,10 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
     }
   }
 
-  function isMuted(until: number | null): boolean {
-    return until !== null && until > clock.now()
+  function mutedOf(byPerson: EpochMs | null, row: ReturnType<Mapping['rowOf']>) {
+    const until = mutedUntil(byPerson, row)
+    if (until === null || until <= clock.now()) return { mutedUntil: null, mutedBy: null }
+    return { mutedUntil: isoTime(until), mutedBy: until === byPerson ? 'person' : 'table' } as const
   }
 
   /** Null where the device table does not have it. */
@@ -174,6 +178,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       provider: row.provider ?? 'default',
       assetId: row.asset_id ?? null,
       listed: true,
+      ...mutedOf(null, row),
       ...stateOf({ record: null, client, topics: topicsFor(client), now: clock.now() }),
       client: client && isoTimes(client),
     }
@@ -202,6 +207,12 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
   function topicsFor(client: ClientView | null): readonly string[] {
     return (client?.unnamed ?? null) === null ? [] : active().topics()
   }
+}
+
+/** A person says it with `devices mute`, or in the device table; the later one counts. */
+export function mutedUntil(byPerson: EpochMs | null, row: ReturnType<Mapping['rowOf']>): EpochMs | null {
+  const byTable = row?.muted_until === undefined ? null : parseDateArgument(row.muted_until)
+  return byTable === null || (byPerson ?? 0) >= byTable ? byPerson : byTable
 }
 
 /** By the user name that they gave; the last one of a name counts. */
@@ -237,6 +248,7 @@ export function clientFor(
 }
 
 const nothingSent = {
+  source: null,
   messages: 0,
   messagesPerHour: 0,
   medianGapMs: null,
@@ -244,6 +256,7 @@ const nothingSent = {
   lastSeen: null,
   silentSince: null,
   mutedUntil: null,
+  mutedBy: null,
   skewMs: null,
   position: null,
   lastAccepted: null,

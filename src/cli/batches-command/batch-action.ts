@@ -2,17 +2,14 @@
 
 import { assertNever } from '../../std/assert.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
-import type { BatchAction, BatchActionReport, BatchSelection, WaitingEndpoint } from '../../delivery/types.ts'
+import type { BatchAction, BatchActionReport, WaitingEndpoint } from '../../delivery/types.ts'
 import { toBatchParams } from '../../ops/ops.ts'
-import { requestByOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
+import { changeRequest, requestByOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { printAnswer, type CommandIo, type ExitStatus } from '../terminal/terminal.ts'
 import { textOfLines } from '../terminal/text-format.ts'
 import { selectionOf, type BatchFilterOptions } from './batch-filter.ts'
 
 export type BatchActionOptions = DaemonOptions & BatchFilterOptions & { dryRun?: boolean; yes?: boolean }
-
-/** Of one request, because the length of a URL is limited. */
-const idsMax = 100
 
 /** Resolves with the exit status. `flags`: further parameters. */
 export async function runBatchAction(
@@ -21,53 +18,17 @@ export async function runBatchAction(
   options: BatchActionOptions,
   io: CommandIo,
 ): Promise<ExitStatus> {
-  const reports: BatchActionReport[] = []
-  for (const selection of partsOf(selectionOf(options, ids))) {
-    const params = toBatchParams(selection)
-    const set = { all: flag(options.all), dryRun: flag(options.dryRun), yes: flag(options.yes), ...flags }
-    for (const [key, value] of Object.entries(set)) if (value !== undefined) params.set(key, value)
-    const path = `/control/batches/${name}?${params.toString()}`
-    const request = { path, method: 'POST', timeoutMs: Infinity } as const
-    reports.push((await requestByOptions(options, io, request)) as BatchActionReport)
-  }
-  const report = sumOf(reports)
+  const params = toBatchParams(selectionOf(options, ids))
+  const set = { all: flag(options.all), dryRun: flag(options.dryRun), yes: flag(options.yes), ...flags }
+  for (const [key, value] of Object.entries(set)) if (value !== undefined) params.set(key, value)
+  const request = changeRequest(`batches/${name}`, params)
+  const report = (await requestByOptions(options, io, request)) as BatchActionReport
   printAnswer(io, options, report, actionText)
   return report.skipped.length > 0 ? 1 : 0
 }
 
-function partsOf(selection: BatchSelection): BatchSelection[] {
-  const { ids } = selection
-  if (ids === undefined) return [selection]
-  return Array.from({ length: Math.ceil(ids.length / idsMax) }, (_, part) => ({
-    ...selection,
-    ids: ids.slice(part * idsMax, (part + 1) * idsMax),
-  }))
-}
-
 function flag(isSet: boolean | undefined): string | undefined {
   return isSet === true ? '1' : undefined
-}
-
-function sumOf(reports: readonly BatchActionReport[]): BatchActionReport {
-  const [first] = reports
-  const sum = (numberIn: (report: BatchActionReport) => number) =>
-    reports.reduce((total, report) => total + numberIn(report), 0)
-  return {
-    action: first?.action ?? 'retry',
-    dryRun: first?.dryRun ?? true,
-    batches: sum(({ batches }) => batches),
-    payloads: sum(({ payloads }) => payloads),
-    newBatches: sum(({ newBatches }) => newBatches),
-    mayBeProcessed: {
-      batches: sum(({ mayBeProcessed }) => mayBeProcessed.batches),
-      payloads: sum(({ mayBeProcessed }) => mayBeProcessed.payloads),
-    },
-    // The state of an endpoint can change between the requests; the last report is the newest.
-    waiting: [
-      ...new Map(reports.flatMap(({ waiting }) => waiting.map((each) => [each.provider, each]))).values(),
-    ],
-    skipped: reports.flatMap(({ skipped }) => skipped),
-  }
 }
 
 const done: Record<Exclude<BatchAction, 'retry'>, string> = {

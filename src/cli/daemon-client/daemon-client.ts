@@ -41,6 +41,7 @@ export type DaemonRequest = {
   /** Infinity where the work may take any time. */
   timeoutMs?: number
   body?: string
+  bodyType?: string
 }
 
 /** The JSON of the answer. Rejects with the error of the daemon, or with DAEMON_UNREACHABLE. */
@@ -203,13 +204,14 @@ function placeOf(url: string): string {
 
 /** Resolves with the head of the answer; its body is still to be read. */
 function send(
-  { daemon: { url, headers }, path, method, stop, body }: DaemonRequest,
+  { daemon: { url, headers }, path, method, stop, body, bodyType }: DaemonRequest,
   timeout: AbortSignal,
   onConnect: () => void = () => undefined,
 ): Promise<IncomingMessage> {
   const signal = AbortSignal.any([stop, timeout])
   const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
-  const options = { method, signal, agent: false, headers: { ...headers, ...length } } as const
+  const type = bodyType === undefined ? {} : { 'content-type': bodyType }
+  const options = { method, signal, agent: false, headers: { ...headers, ...length, ...type } } as const
   return new Promise((resolve, reject) => {
     const isSocket = url.startsWith('unix:')
     const target = new URL(`${isSocket ? 'http://localhost' : url}${path}`)

@@ -31,3 +31,20 @@ export async function requestByOptions(
     requestDaemon({ ...request, daemon: await findDaemon(options, io), stop: io.stop }),
   )
 }
+
+/** More of them go into the body of a request, because its head is limited. */
+const idsInQueryMax = 50
+
+/** POST /control/CHANGE with these parameters. It may take any time. */
+export function changeRequest(
+  change: string,
+  params: URLSearchParams,
+): Omit<DaemonRequest, 'daemon' | 'stop'> {
+  const ids = params.getAll('id')
+  const request = { method: 'POST', timeoutMs: Infinity } as const
+  if (ids.length <= idsInQueryMax) return { ...request, path: `/control/${change}?${params.toString()}` }
+  const others = new URLSearchParams(params)
+  others.delete('id')
+  const path = `/control/${change}?${others.toString()}`
+  return { ...request, path, body: JSON.stringify({ id: ids }), bodyType: 'application/json' }
+}

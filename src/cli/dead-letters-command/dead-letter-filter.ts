@@ -56,8 +56,11 @@ export function requiredQuery(options: FilterOptions, ids: readonly string[]): D
 }
 
 /** Parameters of a request to the daemon; `flags` are added as 1 where they are set. */
-export function paramsOf(query: DeadLetterQuery, flags: Record<string, boolean | undefined> = {}): string {
+export function paramsOf(
+  query: DeadLetterQuery,
+  flags: Record<string, boolean | undefined> = {},
+): URLSearchParams {
   const params = toDeadLetterParams(query)
   for (const [name, isSet] of Object.entries(flags)) if (isSet) params.set(name, '1')
-  return params.toString()
+  return params
 }

@@ -41,7 +41,7 @@ const listCommand: BuildCommand = (io, done) =>
     .option('--ids', `also list single dead letters with their ids, the oldest ${shownMax}`)
     .action(async (options: SpoolOptions & FilterOptions & { ids?: boolean }) => {
       const query = queryOf(options)
-      const path = `/dead-letters?${paramsOf(query)}`
+      const path = `/dead-letters?${paramsOf(query).toString()}`
       const request = { path, method: 'GET', timeoutMs: Infinity } as const
       const list = await requestOrRead(options, io, request, async (spool) =>
         isoTimes(await listDeadLetters(spool, query, shownMax)),
@@ -71,7 +71,7 @@ const remapCommand: BuildCommand = (io, done) =>
         ...(reason === undefined ? {} : { reason }),
         ...(source === undefined ? {} : { source }),
       }
-      const path = `/control/dead-letters/remap?${paramsOf(filter, { dryRun })}`
+      const path = `/control/dead-letters/remap?${paramsOf(filter, { dryRun }).toString()}`
       const request = { path, method: 'POST', timeoutMs: Infinity } as const
       const report = (await requestByOptions(options, io, request)) as RemapReport
       printAnswer(io, options, report, (answer) => textOfLines(remapLines([answer], answer.dryRun)))

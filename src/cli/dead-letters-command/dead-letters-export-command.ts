@@ -11,6 +11,7 @@ import { exportLine, selectDeadLetters, type DeadLetterQuery } from '../../dead-
 import type { RestingSpool } from '../../spool/spool.ts'
 import { audited } from '../daemon-client/audited-change.ts'
 import { requestDaemonLines } from '../daemon-client/daemon-client.ts'
+import { changeRequest } from '../daemon-client/daemon-options.ts'
 import { fromDaemonOrSpool, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
 import { withProgress, type ReportAmount } from '../terminal/progress.ts'
 import { printAnswer, write, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
@@ -28,17 +29,19 @@ export const exportCommand: BuildCommand = (io, done) =>
     .action(async (ids: string[], options: Options) => {
       const to = options.to === '-' ? undefined : options.to
       const query = queryOf(options, ids)
-      const request = paramsOf(query, { all: true })
-      const path = `/control/dead-letters/export?${request}`
+      const params = paramsOf(query, { all: true })
       const work = { what: 'Writing dead letters', streams: to === undefined }
       const count = await withProgress(io, work, (report) => {
         const save = (lines: AsyncIterable<string>) => writeLines(counting(lines, report), to, io)
         return fromDaemonOrSpool(
           options,
           io,
-          (daemon) => save(requestDaemonLines({ daemon, path, method: 'POST', stop: io.stop })),
+          (daemon) =>
+            save(
+              requestDaemonLines({ ...changeRequest('dead-letters/export', params), daemon, stop: io.stop }),
+            ),
           async (spool, spoolPath) => {
-            const change = { spoolPath, change: 'dead-letters/export', request }
+            const change = { spoolPath, change: 'dead-letters/export', request: params.toString() }
             const write = async () => ({ lines: await save(linesOf(spool, query)) })
             return (await audited(io, change, write)).lines
           },

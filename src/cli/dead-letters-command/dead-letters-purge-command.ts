@@ -4,7 +4,12 @@
 import { Command } from 'commander'
 import { plural } from '../../std/quantity.ts'
 import type { PurgeReport } from '../../dead-letters/dead-letters.ts'
-import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
+import {
+  changeRequest,
+  requestByOptions,
+  withDaemonOptions,
+  type DaemonOptions,
+} from '../daemon-client/daemon-options.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { countLines, textOfLines, notes } from '../terminal/text-format.ts'
 import { paramsOf, requiredQuery, withFilterOptions, type FilterOptions } from './dead-letter-filter.ts'
@@ -26,8 +31,8 @@ export const purgeCommand: BuildCommand = (io, done) =>
     )
     .action(async (ids: string[], options: Options) => {
       const { all, yes } = options
-      const path = `/control/dead-letters/purge?${paramsOf(requiredQuery(options, ids), { all, yes })}`
-      const request = { path, method: 'POST', timeoutMs: Infinity } as const
+      const params = paramsOf(requiredQuery(options, ids), { all, yes })
+      const request = changeRequest('dead-letters/purge', params)
       const report = (await requestByOptions(options, io, request)) as PurgeReport
       const missing = Math.max(0, new Set(ids).size - report.deadLetters - report.shared)
       printAnswer(io, options, report, (answer) => textOf(answer, missing))

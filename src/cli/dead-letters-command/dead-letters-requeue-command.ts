@@ -4,7 +4,12 @@
 import { Command } from 'commander'
 import { plural } from '../../std/quantity.ts'
 import type { RequeueReport } from '../../dead-letters/dead-letters.ts'
-import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
+import {
+  changeRequest,
+  requestByOptions,
+  withDaemonOptions,
+  type DaemonOptions,
+} from '../daemon-client/daemon-options.ts'
 import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
 import { countLines, textOfLines, notes } from '../terminal/text-format.ts'
 import { paramsOf, requiredQuery, withFilterOptions, type FilterOptions } from './dead-letter-filter.ts'
@@ -13,9 +18,6 @@ import { importText } from './import-text.ts'
 import { remapLines, sumOf, totals } from './remap-text.ts'
 
 type Options = DaemonOptions & FilterOptions & { dryRun?: boolean; file?: string; withoutLedger?: boolean }
-
-/** Of one request, because the length of a URL is limited. */
-const idsMax = 100
 
 export const requeueCommand: BuildCommand = (io, done) =>
   withFilterOptions(withDaemonOptions(new Command('requeue')))
@@ -45,25 +47,15 @@ export const requeueCommand: BuildCommand = (io, done) =>
         done(0)
         return
       }
-      const reports = await requeue(ids, options, io)
+      const reports = [await requeue(ids, options, io)]
       print(reports, (all) => requeueText(all, dryRun))
       done(reports.some(({ missing }) => missing.length > 0) ? 1 : 0)
     })
 
-async function requeue(ids: readonly string[], options: Options, io: CommandIo): Promise<RequeueReport[]> {
+async function requeue(ids: readonly string[], options: Options, io: CommandIo): Promise<RequeueReport> {
   const { all, dryRun } = options
-  const query = requiredQuery(options, ids)
-  const parts = Array.from({ length: Math.ceil(ids.length / idsMax) }, (_, part) => ({
-    ...query,
-    ids: ids.slice(part * idsMax, (part + 1) * idsMax),
-  }))
-  const reports: RequeueReport[] = []
-  for (const part of ids.length === 0 ? [query] : parts) {
-    const path = `/control/dead-letters/requeue?${paramsOf(part, { all, dryRun })}`
-    const request = { path, method: 'POST', timeoutMs: Infinity } as const
-    reports.push((await requestByOptions(options, io, request)) as RequeueReport)
-  }
-  return reports
+  const params = paramsOf(requiredQuery(options, ids), { all, dryRun })
+  return (await requestByOptions(options, io, changeRequest('dead-letters/requeue', params))) as RequeueReport
 }
 
 function requeueText(reports: readonly RequeueReport[], dryRun: boolean): string {

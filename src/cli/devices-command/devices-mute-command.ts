@@ -56,6 +56,7 @@ async function change(
   printAnswer(io, options, report, ({ device, mutedUntil }) =>
     mutedUntil === null
       ? `The silence of ${quote(device, 80)} is a problem again.\n`
-      : `The silence of ${quote(device, 80)} is no problem until ${mutedUntil}.\n`,
+      : `The silence of ${quote(device, 80)} is no problem until ${mutedUntil}` +
+        `${action === 'unmute' ? ': column muted_until of the device table' : ''}.\n`,
   )
 }

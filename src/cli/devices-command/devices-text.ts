@@ -42,14 +42,17 @@ export function stateCountsText(counts: Readonly<Record<DeviceState, number>>, b
 
 export function listText(
   list: DeviceList,
-  { width, find }: { width: number; find?: string | undefined },
+  { width, find, filters = [] }: { width: number; find?: string | undefined; filters?: readonly string[] },
 ): string {
   const now = Date.parse(list.now)
   const { total, states, restored, devices, clients, clientsForgotten = 0 } = list
   const none =
-    find === undefined
+    find === undefined && filters.length === 0
       ? 'No device is listed, none was seen, and no client waits to be one.'
-      : `No device has ${quote(find, 64)} in its key, asset, client id or user name.`
+      : `No device ${[
+          ...(find === undefined ? [] : [`has ${quote(find, 64)} in its key, asset, client id or user name`]),
+          ...filters.map((one) => `has the ${one}`),
+        ].join(' and ')}.`
   if (total === 0) return textOf([none, ...clientLines(clients, now)])
   const rows = devices.map((device) => [
     cut(device.device),
@@ -83,8 +86,10 @@ export function deviceText(view: DeviceView & { now: string }, width: number): s
     ['device', view.device],
     ['asset', view.listed ? (view.assetId ?? '-') : kindTexts[view.kind]],
     ['provider', view.provider ?? '-'],
+    ['source', view.source ?? '-'],
     ['state', deviceStates[view.state].words + (view.since === null ? '' : ` since ${view.since}`)],
     ...(view.why === null ? [] : [['why', view.why]]),
+    ...(view.mutedUntil === null ? [] : [['muted until', mutedText(view)]]),
     ['last message', ago(view.lastSeen)],
     ['first message', ago(view.firstSeen)],
     ['messages', `${view.messages}, ${view.messagesPerHour} in the last hour`],
@@ -132,6 +137,11 @@ export function deviceText(view: DeviceView & { now: string }, width: number): s
         ]),
     ...withheldLines([view]),
   ])
+}
+
+/** Its silence is no problem until then. */
+function mutedText({ mutedUntil, mutedBy }: DeviceView): string {
+  return `${mutedUntil}, by ${mutedBy === 'table' ? 'the device table' : '`devices mute`'}`
 }
 
 function connectionRows(client: DeviceClient | null): string[][] {

@@ -33,8 +33,8 @@ import { exchangeSlice, type KeptWorkDeps, type SliceResult } from '../remap/sli
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
 import { fromOf } from '../intake/unmappable-counter.ts'
 
-/** All null: all messages. `reason` is the one for which they are kept. */
-export type KeptSelection = { device: string | null; id: string | null; reason?: string | null }
+/** Without device and ids: all messages. `reason` is the one for which they are kept. */
+export type KeptSelection = { device: string | null; ids: readonly string[]; reason?: string | null }
 
 export type ReleaseReport = {
   /** Messages that left the quarantine, and payloads that they became. */
@@ -124,7 +124,7 @@ export function createQuarantineDecisions({
     }
     if (report.released + report.unlisted + report.releasing === 0 && !signal.aborted)
       throw nothingFault(which)
-    if (which.id !== null && report.unlisted > 0) throw unlistedFault(null)
+    if (which.ids.length === 1 && report.unlisted > 0) throw unlistedFault(null)
     return report
   }
 
@@ -210,13 +210,14 @@ export function createQuarantineDecisions({
 
   async function* matching(
     shelf: ShelfName,
-    { device, id, reason = null }: KeptSelection,
+    { device, ids, reason = null }: KeptSelection,
     signal: AbortSignal,
   ): AsyncGenerator<QuarantinedEntry> {
+    const wanted = new Set(ids)
     for await (const entry of quarantinedOn({ spool, ourTime }, shelf, device, signal)) {
-      if ((id !== null && entry.id !== id) || (reason !== null && entry.message.reason !== reason)) continue
-      yield entry
-      if (id !== null) return
+      if (ids.length > 0 && !wanted.delete(entry.id)) continue
+      if (reason === null || entry.message.reason === reason) yield entry
+      if (ids.length > 0 && wanted.size === 0) return
     }
   }
 }
@@ -254,10 +255,12 @@ function unlistedFault(device: string | null): GatewayError {
   })
 }
 
-function nothingFault({ device, id, reason = null }: KeptSelection): GatewayError {
+function nothingFault({ device, ids, reason = null }: KeptSelection): GatewayError {
   const all = device === null ? 'message' : `message of ${quote(device, 80)}`
+  const [id] = ids
+  const named = id === undefined || ids.length > 1 ? `message with one of ${ids.length} ids` : quote(id, 100)
   const what =
-    id === null ? all + (reason === null ? '' : ` with the reason ${quote(reason, 40)}`) : quote(id, 100)
+    id === undefined ? all + (reason === null ? '' : ` with the reason ${quote(reason, 40)}`) : named
   return new GatewayError('DAEMON_REFUSED', {
     what: `There is no ${what} in the quarantine.`,
     why: 'It was released or dropped before, or it was never quarantined.',

@@ -1,7 +1,7 @@
 // device-table.ts: the device table, a CSV file with the asset, operator and carrier of each device.
 //
-//   device,asset_id,asset_type,operator,carrier,provider,manufacturer,model,privacy,zone
-//   864636060000001,TRK-0007,TRACTOR,OP1,ACME,,Teltonika,FMC650,night,Europe/Berlin
+//   device,asset_id,asset_type,operator,carrier,provider,manufacturer,model,privacy,zone,muted_until
+//   864636060000001,TRK-0007,TRACTOR,OP1,ACME,,Teltonika,FMC650,night,Europe/Berlin,2026-12-24
 //
 // `device` is required and unique. Any other column may be missing and any other field empty: the defaults of
 // the source and of the config apply then. All bad rows are reported together, with their lines.
@@ -12,6 +12,7 @@ import { meantText } from '../../std/nearest-word.ts'
 import { plural } from '../../std/quantity.ts'
 import { NotUtf8Error, utf8Text } from '../../std/file-system/utf8-text.ts'
 import { quote } from '../../std/quote.ts'
+import { parseDateArgument } from '../../std/time-argument.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import { isRoundedName, trimmedName } from '../path/value.ts'
 import { isZoneName, zoneProblem } from '../times/zones.ts'
@@ -28,6 +29,7 @@ export const deviceColumns = [
   'model',
   'privacy',
   'zone',
+  'muted_until',
 ] as const
 
 type Column = (typeof deviceColumns)[number]
@@ -196,6 +198,8 @@ function addRow(
   if (row.privacy !== undefined && profiles?.includes(row.privacy) === false)
     return unknownProfile(row.privacy, profiles)
   if (row.zone !== undefined && !isZoneName(row.zone)) return unknownZone(row.zone, badZones)
+  if (row.muted_until !== undefined && parseDateArgument(row.muted_until) === null)
+    return `has the column "muted_until", which must be a date such as 2026-12-24 or 2026-12-24T18:00Z, found ${quote(row.muted_until, 60)}`
   lines.set(device, line)
   found.set(device, row)
   return undefined

@@ -2,55 +2,68 @@
 //
 //   /devices?limit=&state=&sort=&find=     the devices that need a person first: silent, refused, repeating,
 //                                   not mapped, never sent; the latest change first. `state` selects one
-//                                   state; `find` by names. `sort=clock`: the worst clock first
+//                                   state; `find` by names; `source`, `provider` and `address` one of each.
+//                                   `sort`: the orders of domain/device-state
 //   /devices/{key}?messages=1&explain=1    one of them, by its key, asset, client id or user name, with its
 //                                   last messages: raw, mapped, and what became of each payload; 404 with
 //                                   the nearest names where nothing is known
 //
-// The list is made in slices, and holds no more than `limit` devices and a slice.
+// The list is made in slices, and holds no more than twice `limit` devices and a slice. Between two slices a
+// request waits for its turn, so that many lists at once cost the devices no more time than one.
 
 import { isoTime } from '../../std/clock.ts'
 import { isoTimes } from '../../std/iso-times.ts'
 import { nearestNames } from './nearest-names.ts'
 import { quote } from '../../std/quote.ts'
-import { deviceStateNames, noDevices, type DeviceState } from '../../domain/device-state.ts'
+import { deviceStateNames, noDevices, type DeviceOrder, type DeviceState } from '../../domain/device-state.ts'
 import type { DeviceClient, DeviceView, StageViews } from '../types.ts'
 import { ok, problem, starting, type JsonAnswer } from './json-answer.ts'
 import type { HttpSource } from './http-routing/route.ts'
 import { contentOf } from './streams/tap-stream.ts'
 
-type DeviceSelection = {
-  limit: number
-  state: DeviceState | null
-  sort: 'state' | 'clock'
-  /** In the key, the asset, the client id or the user name, whatever its case; '' selects all. */
-  find?: string
+export type DeviceFilter = {
+  state?: DeviceState | undefined
+  /** In the key, the asset, the client id or the user name, whatever its case. */
+  find?: string | undefined
+  source?: string | undefined
+  provider?: string | undefined
+  /** The address of the client begins with it. */
+  address?: string | undefined
 }
 
-export const deviceSorts = ['state', 'clock'] as const
+type DeviceSelection = DeviceFilter & { limit: number; sort: DeviceOrder }
+
+const sliceDevices = 250
 const namesCompared = 20_000
 
-/** `clients`: those with a fault, whether or not they are devices that were seen. Null: not yet. */
-export async function devicesOf({ mapping, ingest }: StageViews, selection: DeviceSelection) {
+/** `total` and `states` count the devices that all but `state` selects. */
+export async function devicesOf(
+  { mapping, ingest }: StageViews,
+  selection: DeviceSelection,
+  turn: () => Promise<void>,
+) {
   if (!mapping) return null
-  const { limit, state, sort, find = '' } = selection
+  const { limit, state, sort } = selection
+  const isChosen = filterOf(selection)
   const counts = noDevices()
   let devices: DeviceView[] = []
   let seen = 0
   let total = 0
-  const wanted = find.toLowerCase()
   for await (const every of mapping.devices()) {
-    const slice = wanted === '' ? every : every.filter((device) => isFound(device, wanted))
-    for (const device of slice) {
+    await turn()
+    for (const device of every) {
+      if (!isChosen(device)) continue
+      total += 1
       counts[device.state] += 1
       if (device.messages > 0) seen += 1
+      if (state === undefined || device.state === state) devices.push(device)
     }
-    total += slice.length
-    const chosen = state === null ? slice : slice.filter((device) => device.state === state)
-    devices = [...devices, ...chosen].sort(sort === 'clock' ? byClock : byState).slice(0, limit)
+    // Sorting at each slice would cost more than all the rest.
+    if (devices.length > 2 * limit) devices = devices.sort(orders[sort]).slice(0, limit)
   }
+  devices = devices.sort(orders[sort]).slice(0, limit)
   const { restored } = mapping.deviceTotals()
-  const more = (state === null ? total : counts[state]) > devices.length
+  const more = (state === undefined ? total : counts[state]) > devices.length
   const clients = faultsOf(ingest, limit)
   const clientsForgotten = ingest?.clients?.forgotten() ?? 0
   return { total, seen, states: counts, restored, devices, more, clients, clientsForgotten }
@@ -63,8 +76,26 @@ export function deviceKeyOf({ mapping }: Pick<StageViews, 'mapping'>, name: stri
 }
 
 /** With the messages of each of the last 24 hours: only of devices that are shown. */
-export function withHours({ mapping }: StageViews, devices: readonly DeviceView[]) {
-  return devices.map((one) => ({ ...one, messagesByHour: mapping?.messagesByHour(one.device) ?? null }))
+export async function withHours(
+  { mapping }: StageViews,
+  devices: readonly DeviceView[],
+  turn: () => Promise<void>,
+) {
+  const shown: (DeviceView & { messagesByHour: readonly number[] | null })[] = []
+  for (const one of devices) {
+    if (shown.length % sliceDevices === 0) await turn()
+    shown.push({ ...one, messagesByHour: mapping?.messagesByHour(one.device) ?? null })
+  }
+  return shown
+}
+
+function filterOf({ source, provider, address, find }: DeviceFilter): (device: DeviceView) => boolean {
+  const wanted = find?.toLowerCase() ?? ''
+  return (device) =>
+    (source === undefined || device.source === source) &&
+    (provider === undefined || device.provider === provider) &&
+    (address === undefined || device.client?.address?.startsWith(address) === true) &&
+    (wanted === '' || isFound(device, wanted))
 }
 
 function isFound({ device, assetId, client }: DeviceView, wanted: string): boolean {
@@ -112,8 +143,20 @@ function faultsOf(ingest: StageViews['ingest'], limit: number): readonly DeviceC
   return (ingest?.clients?.withFaults(limit) ?? []).map((client) => isoTimes(client))
 }
 
-function byClock(a: DeviceView, b: DeviceView): number {
-  return Math.abs(b.skewMs ?? 0) - Math.abs(a.skewMs ?? 0) || byName(a, b)
+const orders: Readonly<Record<DeviceOrder, (a: DeviceView, b: DeviceView) => number>> = {
+  state: byState,
+  silent: (a, b) => byText(a.lastSeen ?? never, b.lastSeen ?? never) || byName(a, b),
+  name: byName,
+  clock: (a, b) => Math.abs(b.skewMs ?? 0) - Math.abs(a.skewMs ?? 0) || byName(a, b),
+  last: (a, b) => byText(b.lastSeen ?? '', a.lastSeen ?? '') || byName(a, b),
+}
+
+/** Behind each time. */
+const never = '~'
+
+function byText(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
 }
 
 /** The latest change first: an old one was seen before. */
@@ -125,5 +168,5 @@ function byState(a: DeviceView, b: DeviceView): number {
 }
 
 function byName(a: DeviceView, b: DeviceView): number {
-  return a.device < b.device ? -1 : 1
+  return byText(a.device, b.device)
 }

@@ -13,7 +13,7 @@
 //
 // Each list reads a bounded part and reports when there is more.
 
-import { deviceStateNames } from '../../domain/device-state.ts'
+import { deviceOrderNames, deviceOrders, deviceStateNames } from '../../domain/device-state.ts'
 import { z } from 'zod'
 import { assertNever } from '../../std/assert.ts'
 import { isoTime } from '../../std/clock.ts'
@@ -35,7 +35,7 @@ import { deviceSchema, devicesSchema } from './answer-schemas/device-schemas.ts'
 import { historySchema } from './answer-schemas/history-schemas.ts'
 import { batchParameters, batchSelectionOf } from './batch-params.ts'
 import { deadLetterParameters, deadLetterQueryOf } from './dead-letter-params.ts'
-import { deviceKeyOf, deviceOf, devicesOf, deviceSorts, withHours } from './device-list.ts'
+import { deviceKeyOf, deviceOf, devicesOf, withHours } from './device-list.ts'
 import { ok, problem, starting, type JsonAnswer, type TextAnswer } from './json-answer.ts'
 import { quarantineOf } from './quarantine-view.ts'
 import {
@@ -49,6 +49,8 @@ import {
   timeText,
 } from './http-routing/parameters.ts'
 import { route, type Route, type RouteRequest } from './http-routing/route.ts'
+
+const ordersText = deviceOrderNames.map((name) => `\`${name}\`: ${deviceOrders[name]}.`).join(' ')
 
 export const readRoutes: readonly Route[] = [
   route({
@@ -133,14 +135,17 @@ export const readRoutes: readonly Route[] = [
       limit: limit('At most this many devices, and this many clients with a fault.'),
       state: choice('Only devices in this state.', deviceStateNames),
       find: text('Only devices whose key, asset, client id or user name contains this.'),
+      source: text('Only devices whose last message this source took.'),
+      provider: text('Only devices of this provider.'),
+      address: text('Only devices whose client has this address, or one that begins with it.'),
       hours: flag('Shows the messages of each of the last 24 hours.'),
-      sort: choice('`state`: those that need a person first. `clock`: the worst clock first.', deviceSorts),
+      sort: choice(ordersText, deviceOrderNames),
     }),
     answers: { 200: { means: 'The devices, and how many there are in each state.', schema: devicesSchema } },
-    async answer({ source, values: { limit: most, state = null, sort = 'state', find = '', hours } }) {
-      const list = await devicesOf(source.stages, { limit: most, state, sort, find })
+    async answer({ source, values: { sort = 'state', hours, ...selection }, turn }) {
+      const list = await devicesOf(source.stages, { ...selection, sort }, turn)
       if (list === null) return starting()
-      const devices = hours ? withHours(source.stages, list.devices) : list.devices
+      const devices = hours ? await withHours(source.stages, list.devices, turn) : list.devices
       return ok({ now: isoTime(source.now()), ...list, devices })
     },
   }),

@@ -1,4 +1,6 @@
-// condition-places.ts: which view shows what a condition is about.
+// condition-places.ts: which view shows what a condition is about, and which change may end it.
+
+import type { ChangeOffer } from './page-changes.ts'
 
 const places: Readonly<Record<string, readonly [path: string, name: string]>> = {
   AUTH_FAILURES: ['/page/refused', 'Refused connections'],
@@ -25,4 +27,29 @@ const places: Readonly<Record<string, readonly [path: string, name: string]>> = 
 export function placeOfCondition(code: string): { path: string; name: string } | null {
   const place = places[code]
   return place === undefined ? null : { path: place[0], name: place[1] }
+}
+
+export const probeOffer: ChangeOffer = { action: 'probe', parameters: {}, name: 'Try the service now' }
+export const reloadOffer: ChangeOffer = { action: 'reload', parameters: {}, name: 'Reload the config' }
+export const testAlertOffer: ChangeOffer = {
+  action: 'alerts/test',
+  parameters: {},
+  name: 'Send a test alert',
+}
+
+const offers: Readonly<Record<string, ChangeOffer>> = {
+  ALERTS_FAILING: testAlertOffer,
+  // A probe reads the credentials again first.
+  CREDENTIALS_MISSING: probeOffer,
+  CREDENTIALS_STALE: probeOffer,
+  DELIVERY_STALLED: probeOffer,
+  ENDPOINT_UNAUTHORIZED: probeOffer,
+  ENDPOINT_UNAVAILABLE: probeOffer,
+  MAPPING_STALE: reloadOffer,
+  RETRY_AFTER: probeOffer,
+  WRAPPER_REFUSED: probeOffer,
+}
+
+export function offerOfCondition(code: string): ChangeOffer | null {
+  return offers[code] ?? null
 }

@@ -46,6 +46,7 @@ const withArgument: Readonly<Record<string, string>> = {
   batches: 'id',
   devices: 'device',
   conditions: 'code',
+  alerts: 'receiver',
 }
 
 /** Without `yes`, these only report what they would do. */

@@ -19,7 +19,7 @@ const shelf = 'quarantine:default'
 const clockShelf = 'clock:default'
 const dayMs = 86_400_000
 const signal = () => new AbortController().signal
-const of = (device: string | null, id: string | null = null): KeptSelection => ({ device, id })
+const of = (device: string | null, ...ids: string[]): KeptSelection => ({ device, ids })
 const as = { restamp: false }
 const stamped = { restamp: true }
 
@@ -117,7 +117,7 @@ describe('messages that are kept because of their clock', () => {
     await kept.publish(topicOf('truck-1'), unset(1))
     await kept.publish(topicOf('unlisted'), position(1))
     await kept.change({ listed: ['truck-2'] })
-    for (const which of [of('truck-1'), of('unlisted'), of(null, (await idsIn(kept, 'unlisted'))[0])])
+    for (const which of [of('truck-1'), of('unlisted'), of(null, (await idsIn(kept, 'unlisted'))[0] ?? '')])
       await expect(kept.decisions.release(which, as, signal())).rejects.toMatchObject({
         code: 'DAEMON_REFUSED',
         act: expect.stringContaining('devices.file'),
@@ -174,7 +174,7 @@ describe('messages that a command drops', () => {
     await kept.publish(topicOf('unlisted'), position(1))
     await kept.publish(topicOf('other'), position(2))
     await kept.publish(topicOf('truck-1'), unset(1))
-    const all = { device: null, id: null, reason: 'UNKNOWN_DEVICE' }
+    const all = { device: null, ids: [], reason: 'UNKNOWN_DEVICE' }
     expect(await kept.decisions.drop(all, { dryRun: false }, signal())).toMatchObject({ messages: 2 })
     expect(await keptIn(kept.world.spool, clockShelf)).toEqual([topicOf('truck-1')])
     await expect(kept.decisions.drop(all, { dryRun: false }, signal())).rejects.toThrow('UNKNOWN_DEVICE')

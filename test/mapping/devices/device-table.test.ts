@@ -86,7 +86,7 @@ describe('a device table', () => {
     ['asset_id\nA\n', '1: lacks the column "device"; the first row names the columns'],
     [
       'device,asset\nA,B\n',
-      '1: unknown column "asset"; known are device, asset_id, asset_type, operator, carrier, provider, manufacturer, model, privacy, zone. Did you mean "asset_id"?',
+      '1: unknown column "asset"; known are device, asset_id, asset_type, operator, carrier, provider, manufacturer, model, privacy, zone, muted_until. Did you mean "asset_id"?',
     ],
     ['device,model,model\nA,B,C\n', '1: has the column "model" twice'],
     ['device;model\nA;B\n', '1: separates its columns with ";"; use commas'],

@@ -270,6 +270,6 @@ describe('dead letters over HTTP', () => {
     expect(await ops.sent()).toEqual([telemetryOf('a'), telemetryOf('b')])
     const large = await ops.post('import', { body: 'x'.repeat(9 * 1024 ** 2) }).catch(() => ({ status: 413 }))
     expect(large.status).toBe(413)
-    expect((await ops.post('requeue?all=1', { body: 'x' })).status).toBe(413)
+    expect((await ops.post('remap', { body: 'x' })).status).toBe(413)
   })
 })

@@ -82,6 +82,7 @@ const deviceShape = {
     .describe('Its key; of a client of no known device, its client id or address; of a user, its name.'),
   kind: z.enum(['device', 'client', 'address', 'user']).describe('What the key is.'),
   provider: textOrNull().describe('Its provider.'),
+  source: textOrNull().describe('Source of its last message; null where no source took it.'),
   assetId: textOrNull().describe('Its asset; null where the device table does not have it.'),
   listed: z.boolean().describe('Whether it is in the device table.'),
   state: deviceState,
@@ -94,6 +95,10 @@ const deviceShape = {
   lastSeen: timeOrNull().describe('When its last message came.'),
   silentSince: timeOrNull().describe('Since when it is silent, by its rhythm.'),
   mutedUntil: timeOrNull().describe('Until then its silence is no problem: a person said so.'),
+  mutedBy: z
+    .enum(['person', 'table'])
+    .nullable()
+    .describe('Where: `devices mute`, or column `muted_until` of the device table; null: nowhere.'),
   skewMs: z
     .number()
     .nullable()

@@ -8,7 +8,7 @@
 //   POST /control/batches/drop?WHICH&discard=1&yes=1
 //
 // WHICH is id and reason (each more than once), provider, olderThanMs, or `all=1`. Without `yes` they report
-// what they would do.
+// what they would do. Many ids may stand in the body: ids-in-body.ts.
 
 import { z } from 'zod'
 import { isoTimes } from '../../../std/iso-times.ts'
@@ -49,6 +49,7 @@ export const batchRoutes: readonly ControlRoute[] = [
   }),
   controlRoute({
     name: 'batches/retry',
+    idsInBody: true,
     summary: 'Sends batches again under their batchId.',
     parameters: z.strictObject({ ...which, dryRun }),
     answers,
@@ -56,6 +57,7 @@ export const batchRoutes: readonly ControlRoute[] = [
   }),
   controlRoute({
     name: 'batches/reissue',
+    idsInBody: true,
     summary: 'Sends the payloads of batches again under new batchIds.',
     parameters: z.strictObject({ ...which, dryRun, yes }),
     answers,
@@ -63,6 +65,7 @@ export const batchRoutes: readonly ControlRoute[] = [
   }),
   controlRoute({
     name: 'batches/split',
+    idsInBody: true,
     summary: 'Splits batches into smaller ones with new batchIds.',
     parameters: z.strictObject({
       ...which,
@@ -79,6 +82,7 @@ export const batchRoutes: readonly ControlRoute[] = [
   }),
   controlRoute({
     name: 'batches/mark-delivered',
+    idsInBody: true,
     summary: 'Settles batches as delivered without sending them.',
     parameters: z.strictObject({ ...which, dryRun, yes }),
     answers,
@@ -86,6 +90,7 @@ export const batchRoutes: readonly ControlRoute[] = [
   }),
   controlRoute({
     name: 'batches/drop',
+    idsInBody: true,
     summary: 'Turns the payloads of batches into dead letters, or deletes them.',
     parameters: z.strictObject({
       ...which,

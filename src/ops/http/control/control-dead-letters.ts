@@ -17,13 +17,11 @@
 //   POST /control/dead-letters/import?import=&dryRun=1  imports what is new
 //
 // WHICH is id (more than once), stage, reason, device, source, provider, since, until, or `all=1`: without a
-// selection nothing is selected.
+// selection nothing is selected. Many ids may stand in the body: ids-in-body.ts.
 
 import { isUtf8 } from 'node:buffer'
-import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { isoTimes } from '../../../std/iso-times.ts'
-import { formatSize } from '../../../std/quantity.ts'
 import type { DeadLetterOperations, DeadLetterQuery } from '../../../dead-letters/dead-letters.ts'
 import {
   deadLetterSchema,
@@ -36,10 +34,11 @@ import {
   requeueSchema,
 } from '../answer-schemas/control-schemas.ts'
 import { deadLetterParameters, deadLetterQueryOf } from '../dead-letter-params.ts'
-import { badRequest, notFound, ok, problem, starting } from '../json-answer.ts'
+import { badRequest, notFound, ok, starting } from '../json-answer.ts'
 import { flag, requiredText, text } from '../http-routing/parameters.ts'
 import type { RouteRequest } from '../http-routing/route.ts'
 import { controlRoute, type ControlAnswer, type ControlRoute } from './control-route.ts'
+import { bodyOf, bodyTooLarge } from './ids-in-body.ts'
 
 /** Of `import` and `edit`; the command sends a file in such parts. */
 const bodyBytesMax = 8 * 1024 * 1024
@@ -83,6 +82,7 @@ export const deadLetterRoutes: readonly ControlRoute[] = [
   }),
   controlRoute({
     name: 'dead-letters/requeue',
+    idsInBody: true,
     summary: 'Sends dead letters again.',
     parameters: z.strictObject({ ...which, dryRun }),
     answers: { 200: { means: 'What was requeued, or would be.', schema: requeueSchema } },
@@ -93,6 +93,7 @@ export const deadLetterRoutes: readonly ControlRoute[] = [
   }),
   controlRoute({
     name: 'dead-letters/export',
+    idsInBody: true,
     summary: 'Streams dead letters, whole, one JSON line each.',
     shows: true,
     parameters: z.strictObject(which),
@@ -102,6 +103,7 @@ export const deadLetterRoutes: readonly ControlRoute[] = [
   }),
   controlRoute({
     name: 'dead-letters/purge',
+    idsInBody: true,
     summary: 'Deletes dead letters.',
     parameters: z.strictObject({
       ...which,
@@ -195,25 +197,12 @@ function withSelection(
 
 function withBody(request: RouteRequest<unknown>, work: Work<[body: string]>): Promise<ControlAnswer> {
   return withDeadLetters(request, async (deadLetters) => {
-    const body = request.sentBody ?? (await bodyOf(request.request))
+    const body = request.sentBody ?? (await bodyOf(request.request, bodyBytesMax))
     if (typeof body === 'string') return work(deadLetters, body)
     if (body !== null) {
       if (isUtf8(body)) return work(deadLetters, body.toString())
       return badRequest('The body of the request is not UTF-8.', act)
     }
-    const why = `At most ${formatSize(bodyBytesMax)} are accepted at once.`
-    return problem(413, 'BODY_TOO_LARGE', { what: 'The request is too large.', why, act })
+    return bodyTooLarge(bodyBytesMax, act)
   })
-}
-
-/** Null where it is too large. The limits of listening/ end a slow one. */
-async function bodyOf(request: IncomingMessage): Promise<Buffer | null> {
-  const parts: Buffer[] = []
-  let bytes = 0
-  for await (const part of request as AsyncIterable<Buffer>) {
-    bytes += part.length
-    if (bytes > bodyBytesMax) return null
-    parts.push(part)
-  }
-  return Buffer.concat(parts)
 }

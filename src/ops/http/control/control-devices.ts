@@ -65,7 +65,9 @@ function muted(
 ): JsonAnswer {
   const device = mapping?.device(name)?.device ?? name
   const records = control.mute(device, until)
-  if (records > 0) return ok({ device, mutedUntil: isoTimeOrNull(until), records })
+  // The device table may say a later time.
+  if (records > 0)
+    return ok({ device, mutedUntil: mapping?.device(device)?.mutedUntil ?? isoTimeOrNull(until), records })
   const what = `No message of the device ${quote(device, 80)} is known.`
   const why = 'Only a device that has sent can be silent.'
   return problem(404, 'NOT_FOUND', { what, why, act: 'See `devices`.' })

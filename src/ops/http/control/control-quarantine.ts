@@ -4,26 +4,27 @@
 //   POST /control/quarantine/drop?device=&id=&all=1&reason=&yes=1   all=1 needs a reason; without `yes` a
 //                                                                   report only
 //
-// Without a selection nothing is selected.
+// Without a selection nothing is selected. `id` may stand more than once, or in the body: ids-in-body.ts.
 
 import { z } from 'zod'
 import { GatewayError } from '../../../std/gateway-error.ts'
 import type { StageViews } from '../../types.ts'
 import { dropSchema, releaseSchema } from '../answer-schemas/control-schemas.ts'
 import { badRequest, faultAnswer, ok, starting } from '../json-answer.ts'
-import { flag, text } from '../http-routing/parameters.ts'
+import { flag, text, texts } from '../http-routing/parameters.ts'
 import type { HttpSource } from '../http-routing/route.ts'
 import { controlRoute, type ControlAnswer, type ControlRoute } from './control-route.ts'
 
 const which = {
   device: text('Only messages of this device.'),
-  id: text('Only this message.'),
+  id: texts('Only this message. May be given more than once.'),
   all: flag('Selects all messages.'),
 }
 
 export const quarantineRoutes: readonly ControlRoute[] = [
   controlRoute({
     name: 'quarantine/release',
+    idsInBody: true,
     summary: 'Maps quarantined messages as if they came now.',
     parameters: z.strictObject({
       ...which,
@@ -37,6 +38,7 @@ export const quarantineRoutes: readonly ControlRoute[] = [
   }),
   controlRoute({
     name: 'quarantine/drop',
+    idsInBody: true,
     summary: 'Deletes quarantined messages.',
     parameters: z.strictObject({
       ...which,
@@ -60,10 +62,10 @@ export const quarantineRoutes: readonly ControlRoute[] = [
 
 const act = 'Nothing was changed.'
 
-type Which = { device?: string | undefined; id?: string | undefined; all: boolean }
+type Which = { device?: string | undefined; id: readonly string[]; all: boolean }
 
 function selectionOf({ device, id }: Which) {
-  return { device: device ?? null, id: id ?? null }
+  return { device: device ?? null, ids: id }
 }
 
 async function decide(
@@ -72,8 +74,8 @@ async function decide(
   decision: (quarantine: NonNullable<StageViews['quarantine']>) => Promise<unknown>,
 ): Promise<ControlAnswer> {
   if (!quarantine) return starting()
-  if (id !== undefined && all) return badRequest('id and all exclude each other.', act)
-  if (device === undefined && id === undefined && !all)
+  if (id.length > 0 && all) return badRequest('id and all exclude each other.', act)
+  if (device === undefined && id.length === 0 && !all)
     return badRequest('The request selects no messages.', act)
   try {
     return ok(await decision(quarantine))

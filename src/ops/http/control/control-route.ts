@@ -12,6 +12,8 @@ export type ControlRoute = Pick<Route, 'summary' | 'parameters' | 'answers' | 'b
   name: string
   /** Shows whole dead letters or batches, and needs the right to read only. */
   shows?: boolean
+  /** Its parameter `id` may stand in the body, too: ids-in-body.ts. */
+  idsInBody?: boolean
   /** Is not in the audit log. */
   changesNothing?: boolean
   /** Also while the spool is not open. Its `answer` must not use `control`. */

@@ -28,6 +28,7 @@ import { deadLetterRoutes } from './control-dead-letters.ts'
 import { deviceRoutes } from './control-devices.ts'
 import { quarantineRoutes } from './control-quarantine.ts'
 import { controlRoute, type ControlRoute } from './control-route.ts'
+import { idsBody, idsOf } from './ids-in-body.ts'
 import { spoolRoutes } from './control-spool.ts'
 
 const prefix = '/control/'
@@ -72,15 +73,24 @@ const changes: readonly ControlRoute[] = [
 
 export const controlRoutes: readonly Route[] = changes.map(toRoute)
 
-function toRoute({ name, shows = false, body, ...of }: ControlRoute): Route {
+function toRoute({ name, shows = false, idsInBody = false, ...of }: ControlRoute): Route {
+  const change = { name, ...of }
   return {
     ...of,
     method: 'POST',
     path: `${prefix}${name}`,
     right: shows ? 'show' : 'change',
-    ...(body && { body }),
+    ...(idsInBody && { body: idsBody }),
     atOnce: true,
-    answer: (request) => answerControl({ name, ...of }, request, queryText(request.request.url ?? '')),
+    async answer(request) {
+      const query = queryText(request.request.url ?? '')
+      if (!idsInBody) return answerControl(change, request, query)
+      const more = await idsOf(request.request)
+      if ('status' in more) return more
+      const values = request.values as { id: readonly string[] }
+      const all = { ...request, values: { ...values, id: [...values.id, ...more] } }
+      return answerControl(change, all, [query, ...more.map((id) => `id=${id}`)].filter(Boolean).join('&'))
+    },
   }
 }
 

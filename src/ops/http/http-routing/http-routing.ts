@@ -5,6 +5,7 @@
 //   route-list.ts    GET /
 //   openapi.ts       GET /openapi.json
 //   form-body.ts     reads the form of a page
+//   long-lists.ts    long answers, in slices
 //   request-refusals.ts    answers to requests that reach no route
 //
 // A request passes, in this order
@@ -16,7 +17,7 @@
 //   body         413 where the path takes none. Where it takes one, the route reads it, with a bound; a form
 //                is read here, and its token is compared with that of the session
 //   parameters   400 with every wrong one: unknown, missing, given twice, not allowed
-//   turn         lists and views wait for each other
+//   turn         lists and views wait for each other, long ones between their slices, too
 //
 // fastify has no server of its own here: ../listening has the servers, with their limits, and hands over
 // their requests. It has no log, reads no header of a proxy, and makes no schemas: zod checks parameters, and
@@ -34,6 +35,7 @@ import { problemPage } from '../../page/problem-page.ts'
 import type { Access, RequestRights, Right } from '../request-rights/request-rights.ts'
 import type { RequestTurns } from '../request-turns.ts'
 import { readForm } from './form-body.ts'
+import { jsonType, withoutLongLists } from './long-lists.ts'
 import { rawParametersIn, readParameters, type RawParameters } from './parameters.ts'
 import { failureAnswer, ParametersInvalid, withoutBody, withoutRoute } from './request-refusals.ts'
 import { prefersHtml } from '../accepted-type.ts'
@@ -153,9 +155,10 @@ function addRoute(
         form,
         request: raw,
         response: reply.raw,
+        turn: turns.next,
         signal: closed.signal,
       })
-      return send(request, reply, answered)
+      return send(request, reply, await withoutLongLists(answered, turns.next))
     },
   })
 }
@@ -235,7 +238,7 @@ function jsonOf(answered: JsonAnswer, path: string): { contentType: string; body
         contentType: 'application/problem+json; charset=utf-8',
         body: `${JSON.stringify(problemBody(answered, path))}\n`,
       }
-    : { contentType: 'application/json; charset=utf-8', body: `${JSON.stringify(answered.value)}\n` }
+    : { contentType: jsonType, body: `${JSON.stringify(answered.value)}\n` }
 }
 
 /** A path below /control is a secret as long as nobody may change anything; the others are no secret. */

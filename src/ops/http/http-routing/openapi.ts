@@ -82,7 +82,7 @@ function operationOf(one: Route): Json {
     ...(one.body && {
       requestBody: {
         description: one.body.means,
-        required: true,
+        required: one.body.isOptional !== true,
         content: { [one.body.contentType]: { schema: {} } },
       },
     }),

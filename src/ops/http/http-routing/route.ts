@@ -64,6 +64,8 @@ export type RouteRequest<Values> = {
   sentBody?: string
   request: IncomingMessage
   response: ServerResponse
+  /** Between the slices of a long answer: resolves when this request has its turn (../request-turns.ts). */
+  turn(): Promise<void>
   /** Aborts when the connection is closed. */
   signal: AbortSignal
 }
@@ -84,7 +86,7 @@ export type Route = {
   right: Right
   parameters: z.ZodObject
   /** Content type and meaning of the body; without it, a request with a body is refused. */
-  body?: { contentType: string; means: string }
+  body?: { contentType: string; means: string; isOptional?: boolean }
   /** By status; problems left out. */
   answers: Readonly<Record<number, DocumentedAnswer>>
   /**

@@ -7,9 +7,9 @@
 //
 // Plain DOM, no framework. Foreign text is set as text, never as markup.
 
-// The Swedish form is that of ISO 8601, `2026-11-23 14:03:20`: the same for readers of every language.
-const zoned = new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'medium' })
-const zonedLong = new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'long' })
+// The Swedish form is that of ISO 8601, `2026-11-23 14:03:20 CET`: the same for readers of every language.
+// The zone is always written: the same text stands in UTC where there are no scripts, and in logs.
+const zoned = new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'long' })
 
 document.documentElement.classList.add('scripted')
 improve(document)
@@ -19,8 +19,8 @@ function improve(root: ParentNode): void {
   for (const element of root.querySelectorAll('time')) {
     const time = new Date(element.dateTime)
     if (Number.isNaN(time.getTime())) continue
-    element.title = zonedLong.format(time)
-    if ('local' in element.dataset) element.textContent = zoned.format(time)
+    element.title = zoned.format(time)
+    if ('local' in element.dataset) element.textContent = element.title
   }
   for (const box of root.querySelectorAll<HTMLElement>('.copy')) addButton(box)
 }

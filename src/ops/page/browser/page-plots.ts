@@ -159,7 +159,9 @@ function showAt(figure: HTMLElement, { cursor, data }: Cursor): void {
   const time = figure.querySelector<HTMLElement>('.at')
   if (time !== null)
     time.textContent =
-      typeof cursor.idx !== 'number' ? '' : new Date((times[index] ?? 0) * 1000).toLocaleTimeString('sv')
+      typeof cursor.idx !== 'number'
+        ? ''
+        : new Date((times[index] ?? 0) * 1000).toLocaleTimeString('sv', { timeStyle: 'long' })
   const most = figure.querySelector('.most')
   if (most !== null) most.textContent = valueText(Math.max(0, ...lines.flat().map((one) => one ?? 0)), isAge)
   for (const [line, shown] of figure.querySelectorAll('.legend strong').entries())

@@ -59,7 +59,11 @@ function show(box: HTMLElement): void {
 function articleOf(entry: Entry): HTMLElement {
   const article = element('article', 'message', '')
   const head = element('h2', '', '')
-  const time = element('time', '', entry.at === undefined ? '' : new Date(entry.at).toLocaleTimeString('sv'))
+  const time = element(
+    'time',
+    '',
+    entry.at === undefined ? '' : new Date(entry.at).toLocaleTimeString('sv', { timeStyle: 'long' }),
+  )
   const became = entry.kind === 'closed' ? 'payloads of messages that waited' : (entry.result ?? '')
   head.append(time, ' ', element('span', `state ${stateOf(became)}`, became))
   article.append(head)

@@ -1,9 +1,9 @@
 // change-page.ts: `/page/change`: asks before a change, and shows what it did.
 
 import type { JsonAnswer } from '../../http/json-answer.ts'
-import { html, type Html } from '../html.ts'
+import { html, type Html, type HtmlValue } from '../html.ts'
 import { commandOf, takesYes } from '../page-changes.ts'
-import { sentence, toCopy } from '../shown-values.ts'
+import { at, sentence, toCopy } from '../shown-values.ts'
 import { facts } from '../table.ts'
 
 type Parameters = Readonly<Record<string, string>>
@@ -22,8 +22,7 @@ export type ChangeAsked = {
 export function changeQuestion({ change, summary, parameters, preview, token }: ChangeAsked): Html {
   const isPossible = preview === null || preview.isProblem !== true
   return html`<p>${summary}</p>
-    <h2>What it selects</h2>
-    ${facts(Object.entries(parameters).map(([name, value]) => [name, html`<code>${value}</code>`]))}
+    ${Object.keys(parameters).length > 0 && selected(parameters)}
     ${preview !== null && html`<h2>What it would do</h2>`} ${preview !== null && report(preview)}
     ${
       isPossible &&
@@ -46,6 +45,11 @@ export function changeQuestion({ change, summary, parameters, preview, token }: 
     </details>`
 }
 
+function selected(parameters: Parameters): Html {
+  return html`<h2>What it selects</h2>
+    ${facts(Object.entries(parameters).map(([name, value]) => [name, html`<code>${value}</code>`]))}`
+}
+
 export function changeResult(change: string, answer: JsonAnswer): Html {
   return html`${report(answer)}
     <p><a href="${placeOf(change)}">Back</a> · <a href="/page/changes">All changes</a></p>`
@@ -66,8 +70,8 @@ function report({ value, isProblem = false }: JsonAnswer): Html {
   if (isProblem) {
     const { code = '', what = '', why = '', act = '' } = value as Record<string, string>
     return html`<div class="condition error" role="alert">
-      <p><strong>${sentence(what)}</strong> ${sentence(why)}</p>
-      <p>${sentence(act)} <code>${code}</code></p>
+      <p class="lines"><strong>${sentence(what)}</strong> ${sentence(why)}</p>
+      <p class="lines">${sentence(act)} <code>${code}</code></p>
     </div>`
   }
   return facts(
@@ -77,12 +81,19 @@ function report({ value, isProblem = false }: JsonAnswer): Html {
   )
 }
 
-function valueText(value: unknown): string {
-  if (typeof value === 'string') return value
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return JSON.stringify(value)
-  const parts = Object.entries(value).map(([name, one]) => `${name}: ${valueText(one)}`)
-  return parts.length === 0 ? 'none' : parts.join(', ')
+function valueText(value: unknown): HtmlValue {
+  if (typeof value === 'string') return isTime.test(value) ? at(value) : value
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (Array.isArray(value))
+    return html`<ul>
+      ${value.map((one) => html`<li>${valueText(one)}</li>`)}
+    </ul>`
+  const parts = Object.entries(value).filter(([, one]) => one !== null)
+  if (parts.length === 0) return 'none'
+  return parts.map(([name, one], index) => html`${index > 0 && ', '}${wordsOf(name)}: ${valueText(one)}`)
 }
+
+const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 
 /** `deadLetters` as `dead letters`. */
 function wordsOf(name: string): string {

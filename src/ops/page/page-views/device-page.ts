@@ -48,7 +48,8 @@ function story({ device, now }: DeviceShown): Html {
     </div>
     ${facts([
       ['Asset', device.assetId === null ? null : named(device.assetId)],
-      ['Provider', device.provider === null ? null : named(device.provider)],
+      ['Provider', device.provider && alike('provider', device.provider)],
+      ['Source', device.source && alike('source', device.source)],
       [
         'Device table',
         device.listed ? 'listed' : device.kind === 'device' ? html`<strong>not listed</strong>` : null,
@@ -147,7 +148,7 @@ function clientText(client: NonNullable<DeviceRow['client']>, now: string): Html
   const { clientId, userName, identity, address, protocol, state, since, takeOvers, refusedMessages } = client
   return html`${named(clientId)}, <span class="state ${state}">${state}</span> since
     ${ago(since, now)}${
-      address !== null && html`, from <code>${address}</code>`
+      address !== null && html`, from ${alike('address', address)}`
     }${protocol !== null && html`, ${protocol}`}${userName !== null && html`, user ${named(userName)}`}${
       identity !== null && html`, identity ${named(identity)}`
     }${takeOvers > 0 && html`, ${plural(takeOvers, 'take-over')}`}${
@@ -227,6 +228,11 @@ function iso(time: number): string {
   return new Date(time).toISOString()
 }
 
+/** The devices that have it, too. */
+function alike(name: 'source' | 'provider' | 'address', value: string): Html {
+  return html`<a href="${link('/page/devices', { [name]: value })}">${named(value)}</a>`
+}
+
 function rowSection({ device }: DeviceShown): Html {
   if (device.kind !== 'device' || !device.listed) return nothing
   return html`<section aria-labelledby="row-title">
@@ -252,7 +258,7 @@ function csvCell(text: string): string {
 
 function muteSection({ device, access }: DeviceShown): Html {
   if (device.messages === 0) return nothing
-  const { mutedUntil } = device
+  const { mutedUntil, mutedBy } = device
   const offer =
     mutedUntil === null
       ? {
@@ -267,10 +273,11 @@ function muteSection({ device, access }: DeviceShown): Html {
       ${
         mutedUntil === null
           ? 'Its silence is a problem (DEVICE_SILENT). Mute it while it is in the workshop.'
-          : html`Its silence is no problem until ${at(mutedUntil)}.`
+          : html`Its silence is no problem until
+            ${at(mutedUntil)}${mutedBy === 'table' && ', by the device table'}.`
       }
     </p>
-    ${changes(access, [offer])}
+    ${mutedBy !== 'table' && changes(access, [offer])}
   </section>`
 }
 

@@ -1,9 +1,17 @@
 // devices-page.ts: `/page/devices`: all devices, those that need a person first.
 
 import { formatDuration } from '../../../std/quantity.ts'
-import { deviceStateNames, deviceStates, type DeviceState } from '../../../domain/device-state.ts'
+import {
+  deviceOrderNames,
+  deviceStateNames,
+  deviceStates,
+  type DeviceOrder,
+  type DeviceState,
+} from '../../../domain/device-state.ts'
+import type { DeviceFilter } from '../../http/device-list.ts'
+import { choice, field, integer } from '../../http/http-routing/parameters.ts'
 import type { DeviceView } from '../../types.ts'
-import { html, type Html } from '../html.ts'
+import { html, nothing, type Html } from '../html.ts'
 import { bars } from '../svg-plots.ts'
 import { ago, count, link, named, rate } from '../shown-values.ts'
 import { paging, table } from '../table.ts'
@@ -12,8 +20,8 @@ export type DeviceRow = DeviceView & { messagesByHour?: readonly number[] | null
 
 export type DevicesShown = {
   now: string
-  find: string
-  state: DeviceState | null
+  filter: DeviceFilter
+  sort: DeviceOrder
   /** Number of the first device. */
   from: number
   perPage: number
@@ -27,23 +35,53 @@ export type DevicesShown = {
 
 const path = '/page/devices'
 
+export const devicesParameters = {
+  find: field('Only devices whose key, asset or client id contains this.'),
+  state: choice('Only devices in this state.', deviceStateNames),
+  source: field('Only devices whose last message this source took.'),
+  provider: field('Only devices of this provider.'),
+  address: field('Only devices whose client has this address, or one that begins with it.'),
+  sort: choice('The order.', deviceOrderNames),
+  from: integer('Number of the first one, from 0.', { min: 0, max: 10_000_000 }),
+}
+
 export function devicesView(shown: DevicesShown): Html {
-  const { now, find, state, from, perPage, devices, more } = shown
-  const to = (place: number) => link(path, { find, state, from: place === 0 ? null : place })
+  const { now, filter, sort, from, perPage, devices, more } = shown
+  // Most gateways have one provider.
+  const columns = devices.some(({ provider }) => (provider ?? 'default') !== 'default')
+    ? linked
+    : linked.slice(0, 1)
+  const { find = '', ...others } = filter
+  const to = (place: number) => listLink(shown, place === 0 ? {} : { from: place })
   return html`<form class="filter" role="search" action="${path}">
       <label
         >Name, asset or client id <input type="search" name="find" value="${find}" autocomplete="off"
       /></label>
-      ${state !== null && html`<input type="hidden" name="state" value="${state}" />`}
+      ${Object.entries({ ...others, sort: sort === 'state' ? undefined : sort }).map(
+        ([name, value]) =>
+          value !== undefined && html`<input type="hidden" name="${name}" value="${value}" />`,
+      )}
       <button>Search</button>
     </form>
     <div id="devices" data-region>
-      ${stateLinks(shown)}
+      ${stateLinks(shown)} ${orderLinks(shown)} ${filterLinks(shown)}
       ${!shown.restored && html`<p class="bad">The records of devices are still being read.</p>`}
       ${table({
         caption: captionOf(shown),
-        columns: ['Device', 'State', 'Why', 'Last message', '*Per hour', 'Last 24 h', 'Last accepted'],
-        rows: devices.map((device) => rowOf(device, now)),
+        columns: [
+          'Device',
+          'State',
+          'Why',
+          'Last message',
+          '*Per hour',
+          'Last 24 h',
+          'Last accepted',
+          ...columns.map((name) => name.charAt(0).toUpperCase() + name.slice(1)),
+        ],
+        rows: devices.map((device) => [
+          ...rowOf(device, now),
+          ...columns.map((name) => device[name] && linkTo(shown, name, device[name])),
+        ]),
         empty: find === '' ? 'No device.' : `No device whose name, asset or client id contains "${find}".`,
       })}
       ${paging({
@@ -53,18 +91,34 @@ export function devicesView(shown: DevicesShown): Html {
     </div>`
 }
 
-function captionOf({ from, devices, state, find, total }: DevicesShown): string {
-  const which = [state === null ? '' : deviceStates[state].words, find === '' ? '' : `with "${find}"`]
-  const of = find === '' && state === null ? ` of ${total}` : ''
-  return `Devices ${which.filter((one) => one !== '').join(', ')} ${from + 1} to ${from + devices.length}${of}`.replace(
-    / {2,}/g,
-    ' ',
-  )
+/** The list with another filter or order, from its first device on. */
+function listLink(
+  { filter, sort }: DevicesShown,
+  other: DeviceFilter & { sort?: DeviceOrder; from?: number },
+) {
+  const { sort: order, ...all } = { ...filter, sort, ...other }
+  const given = Object.entries(all).map(([name, value]) => [name, value ?? null] as const)
+  return link(path, { ...Object.fromEntries(given), sort: order === 'state' ? null : order })
 }
 
-function stateLinks({ states, state, find, total }: DevicesShown): Html {
-  const entries: [DeviceState | null, string, number][] = [
-    [null, 'all', total],
+function captionOf({ from, devices, filter, total }: DevicesShown): string {
+  const { state, find } = filter
+  const which = [
+    ...(state === undefined ? [] : [deviceStates[state].words]),
+    ...(find === undefined ? [] : [`with "${find}"`]),
+    ...filterNames.flatMap((name) => (filter[name] === undefined ? [] : [`of ${name} ${filter[name]}`])),
+  ]
+  const of = which.length === 0 ? ` of ${total}` : ''
+  return ['Devices', which.join(', '), `${from + 1} to ${from + devices.length}${of}`]
+    .filter((part) => part !== '')
+    .join(' ')
+}
+
+function stateLinks(shown: DevicesShown): Html {
+  const { states, total } = shown
+  const { state } = shown.filter
+  const entries: [DeviceState | undefined, string, number][] = [
+    [undefined, 'all', total],
     ...deviceStateNames.map((one): [DeviceState, string, number] => [
       one,
       deviceStates[one].words,
@@ -77,12 +131,58 @@ function stateLinks({ states, state, find, total }: DevicesShown): Html {
       .map(
         ([one, name, number]) =>
           html`<li>
-            <a href="${link(path, { find, state: one })}" ${one === state && html`aria-current="true"`}
+            <a href="${listLink(shown, { state: one })}" ${one === state && html`aria-current="true"`}
               >${name} <span class="quiet">${count(number)}</span></a
             >
           </li>`,
       )}
   </ul>`
+}
+
+const orderWords: Readonly<Record<DeviceOrder, string>> = {
+  state: 'needs a person',
+  silent: 'longest silence',
+  name: 'name',
+  clock: 'worst clock',
+  last: 'latest message',
+}
+
+function orderLinks(shown: DevicesShown): Html {
+  return html`<ul class="tabs" aria-label="Order">
+    <li class="quiet">Order:</li>
+    ${deviceOrderNames.map(
+      (one) =>
+        html`<li>
+          <a href="${listLink(shown, { sort: one })}" ${one === shown.sort && html`aria-current="true"`}
+            >${orderWords[one]}</a
+          >
+        </li>`,
+    )}
+  </ul>`
+}
+
+const filterNames = ['source', 'provider', 'address'] as const
+
+/** What else selects the devices, and how to leave it. */
+function filterLinks(shown: DevicesShown): Html {
+  const given = filterNames.filter((name) => shown.filter[name] !== undefined)
+  if (given.length === 0) return nothing
+  return html`<ul class="tabs" aria-label="Filters">
+    ${given.map(
+      (name) =>
+        html`<li>
+          Only ${name} ${named(shown.filter[name] ?? null)}
+          <a href="${listLink(shown, { [name]: undefined })}">show all</a>
+        </li>`,
+    )}
+  </ul>`
+}
+
+/** Their values are links to the devices that have them. */
+const linked = ['source', 'provider'] as const
+
+function linkTo(shown: DevicesShown, name: (typeof linked)[number], value: string): Html {
+  return html`<a href="${listLink(shown, { [name]: value })}">${named(value)}</a>`
 }
 
 function rowOf(device: DeviceRow, now: string) {

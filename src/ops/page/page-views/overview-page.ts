@@ -4,17 +4,35 @@ import { formatDuration, formatSize, plural } from '../../../std/quantity.ts'
 import { isoTime } from '../../../std/clock.ts'
 import type { PastCondition } from '../../conditions/condition-history.ts'
 import type { Status } from '../../status-schema/status-schema.ts'
-import { placeOfCondition } from '../condition-places.ts'
+import {
+  offerOfCondition,
+  placeOfCondition,
+  probeOffer,
+  reloadOffer,
+  testAlertOffer,
+} from '../condition-places.ts'
 import { html, nothing, type Html } from '../html.ts'
-import { changes, type Access } from '../page-changes.ts'
+import { changes, type Access, type ChangeOffer } from '../page-changes.ts'
 import { ago, at, count, named, rate, sentence } from '../shown-values.ts'
 import { verdictWords } from '../layout.ts'
 import { table } from '../table.ts'
 
-export type Overview = { status: Status; past: readonly PastCondition[]; access: Access }
+export type Overview = {
+  status: Status
+  past: readonly PastCondition[]
+  access: Access
+  /** Whether a test alert would go anywhere. */
+  hasReceivers: boolean
+}
 
-export function overviewOf({ status, past, access }: Overview, plots: Html): Html {
-  return html`${verdictSection(status)} ${conditionsSection(status, access)} ${plots}
+export function overviewOf({ status, past, access, hasReceivers }: Overview, plots: Html): Html {
+  const offers = [probeOffer, reloadOffer, ...(hasReceivers ? [testAlertOffer] : [])]
+  return html`${verdictSection(status)} ${conditionsSection(status, access)}
+    <section aria-labelledby="actions-title">
+      <h2 id="actions-title">Actions</h2>
+      ${changes(access, offers)}
+    </section>
+    ${plots}
     <div class="columns">${waitingSection(status)} ${diskSection(status)}</div>
     ${providersSection(status)} ${sourcesSection(status)} ${totalsSection(status)}
     ${pastSection(past, status.now)}`
@@ -62,16 +80,24 @@ function conditionArticle(one: Status['conditions'][number], now: string, access
         one.count > 1 && html`, ${count(one.count)} times, last ${ago(one.lastAt, now)}`
       }
     </p>
-    ${
-      one.known !== null
-        ? html`<p class="quiet">Known until ${at(one.known.untilAt)}: ${one.known.by}.</p>`
-        : access.canChange && changes(access, [acknowledged(one)])
-    }
+    ${one.known !== null && html`<p class="quiet">Known until ${at(one.known.untilAt)}: ${one.known.by}.</p>`}
+    ${access.canChange && changes(access, offersFor(one))}
   </article>`
 }
 
-function acknowledged({ code, key }: Status['conditions'][number]) {
-  return { action: 'conditions/acknowledge', parameters: { code, key, for: '3d' }, name: 'Known for 3 days' }
+function offersFor({ code, key, known }: Status['conditions'][number]): readonly ChangeOffer[] {
+  const ends = offerOfCondition(code)
+  const parameters = { code, key }
+  return [
+    ...(ends === null ? [] : [ends]),
+    known === null
+      ? {
+          action: 'conditions/acknowledge',
+          parameters: { ...parameters, for: '3d' },
+          name: 'Known for 3 days',
+        }
+      : { action: 'conditions/unacknowledge', parameters, name: 'No longer known' },
+  ]
 }
 
 function pastSection(past: readonly PastCondition[], now: string): Html {

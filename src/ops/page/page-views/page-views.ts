@@ -4,7 +4,6 @@
 // A view needs the right to read; those of whole dead letters and batches need a user, as /control does. What
 // the stages cannot give yet is answered as a problem, which http-routing shows.
 
-import { deviceStateNames } from '../../../domain/device-state.ts'
 import { z } from 'zod'
 import { bounded } from '../../../std/quote.ts'
 import type { MappingStage } from '../../types.ts'
@@ -12,7 +11,7 @@ import type { HistorySpan } from '../../history/history.ts'
 import { readAudit } from '../../audit/audit.ts'
 import { deadLetterQueryOf } from '../../http/dead-letter-params.ts'
 import { deviceOf, devicesOf, withHours } from '../../http/device-list.ts'
-import { choice, field, integer, requiredText, text } from '../../http/http-routing/parameters.ts'
+import { choice, field, requiredText, text } from '../../http/http-routing/parameters.ts'
 import { route, type Route, type RouteRequest } from '../../http/http-routing/route.ts'
 import { notFound, starting, type JsonAnswer, type TextAnswer } from '../../http/json-answer.ts'
 import { quarantineOf } from '../../http/quarantine-view.ts'
@@ -28,7 +27,7 @@ import { batchesView, batchView } from './batches-page.ts'
 import { deadLetterView } from './dead-letter-page.ts'
 import { deadLettersView } from './dead-letters-page.ts'
 import { deviceView, type DeviceShown } from './device-page.ts'
-import { devicesView } from './devices-page.ts'
+import { devicesParameters, devicesView } from './devices-page.ts'
 import { ledgerView, type LedgerSelection } from './ledger-page.ts'
 import { liveView } from './live-page.ts'
 import { mapView, type Mapped } from './map-page.ts'
@@ -52,6 +51,7 @@ export function overviewPage(
         status,
         past: request.source.past.past(pastShown).conditions,
         access: accessOf(request),
+        hasReceivers: (request.source.stages.alerts?.receivers() ?? []).length > 0,
       },
       plotsSection(request.source.history(span)),
     ),
@@ -107,17 +107,13 @@ export const viewRoutes: readonly Route[] = [
     path: '/page/devices',
     summary: 'Shows all devices, those that need a person first.',
     isShared: true,
-    parameters: {
-      find: field('Only devices whose key, asset or client id contains this.'),
-      state: choice('Only devices in this state.', deviceStateNames),
-      from: integer('Number of the first one, from 0.', { min: 0, max: 10_000_000 }),
-    },
-    async shown({ source, values: { find = '', state = null, from = 0 } }, { now }) {
+    parameters: devicesParameters,
+    async shown({ source, values: { from = 0, sort = 'state', ...filter }, turn }, { now }) {
       const limit = from + devicesPerPage
-      const list = await devicesOf(source.stages, { limit, state, find, sort: 'state' })
+      const list = await devicesOf(source.stages, { ...filter, limit, sort }, turn)
       if (list === null) return starting()
-      const devices = withHours(source.stages, list.devices.slice(from, limit))
-      const body = devicesView({ ...list, now, find, state, from, perPage: devicesPerPage, devices })
+      const devices = await withHours(source.stages, list.devices.slice(from, limit), turn)
+      const body = devicesView({ ...list, now, filter, sort, from, perPage: devicesPerPage, devices })
       return { title: 'Devices', isLive: true, body }
     },
   }),
@@ -165,8 +161,8 @@ export const viewRoutes: readonly Route[] = [
     summary: 'Shows the connections and messages that were refused in the last hour.',
     isShared: true,
     parameters: {},
-    async shown({ source }, status) {
-      const list = await devicesOf(source.stages, { limit: 1000, state: 'refused', sort: 'state' })
+    async shown({ source, turn }, status) {
+      const list = await devicesOf(source.stages, { limit: 1000, state: 'refused', sort: 'state' }, turn)
       if (list === null) return starting()
       const body = refusedView({ now: status.now, clients: list.clients, status })
       return { title: 'Refused connections', isLive: true, body }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { deviceOrderNames } from '../../../../src/domain/device-state.ts'
 import { routes } from '../../../../src/ops/http/route-table.ts'
 import { prefersHtml } from '../../../../src/ops/http/accepted-type.ts'
 import { methodsOf } from '../../../../src/ops/http/http-routing/route.ts'
@@ -64,11 +65,14 @@ describe('a wrong parameter', () => {
     const { body } = await ask('/devices?sort=age&limit=x&all=1')
     const problems = body['problems'] as { parameter: string; allowed?: string[] }[]
     expect(problems.map(({ parameter }) => parameter).toSorted()).toEqual(['all', 'limit', 'sort'])
-    expect(problems.find(({ parameter }) => parameter === 'sort')?.allowed).toEqual(['state', 'clock'])
+    expect(problems.find(({ parameter }) => parameter === 'sort')?.allowed).toEqual(deviceOrderNames)
     expect(problems.find(({ parameter }) => parameter === 'all')?.allowed).toEqual([
       'limit',
       'state',
       'find',
+      'source',
+      'provider',
+      'address',
       'hours',
       'sort',
     ])
@@ -133,7 +137,7 @@ describe('the list of paths', () => {
     expect(paths.map(({ path }) => path)).toEqual(routes.map(({ path }) => path))
     expect(paths.find(({ path }) => path === '/status')?.methods).toEqual(['GET', 'HEAD'])
     expect(paths.find(({ path }) => path === '/devices')?.parameters).toContainEqual(
-      expect.objectContaining({ name: 'sort', in: 'query', required: false, allowed: ['state', 'clock'] }),
+      expect.objectContaining({ name: 'sort', in: 'query', required: false, allowed: deviceOrderNames }),
     )
     for (const { summary } of paths) expect(summary).toMatch(/^[A-Z].*\.$/)
   })
