@@ -232,7 +232,8 @@ async function openIncoming(
   })
   const traffic = await startTrafficWatch(
     {
-      clock,
+      // The times of messages and devices are compared with it.
+      clock: { ...clock, now: ourTime.now },
       emit,
       counters: ingest.counters,
       notListening: devices.notListening,

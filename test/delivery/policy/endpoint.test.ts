@@ -49,7 +49,7 @@ function reportOf(written: Written): Report {
     retryAfterMs: null,
     alone: false,
   } as const
-  return { ...(others[of] ?? failure), ...more } as Report
+  return { ...(others[of] ?? failure), ...more }
 }
 
 function enter(endpoint: Endpoint): Pass {
