@@ -311,6 +311,15 @@ function modelOf(
     add(payload.may, ruleOf(errorType), 1)
   }
 
+  /** Half an answer before may have named what this one leaves out. */
+  function maySettle({ named }: BatchState, { batchId, requestId, payloadIds }: Submission): void {
+    if (requestId !== null) mayKill.set(requestId, 'all')
+    for (const id of payloadIds) {
+      const type = named.get(id) ?? accepted
+      if (type !== accepted) mayHaveFailed(id, batchId, type)
+    }
+  }
+
   type Heard = { submission: Submission; results: Results; atMs: number }
 
   function heardWhole(batch: BatchState, { submission, results, atMs }: Heard): void {
@@ -337,8 +346,10 @@ function modelOf(
         mayHaveFailed(id, submission.batchId, 'Unconfirmed')
         if (requestId !== null) mayKill.set(requestId, 'all')
       }
-      if (missing.length === payloadIds.length || missing.some((id) => (batch.leftOut.get(id) ?? 0) < 2))
+      if (missing.length === payloadIds.length || missing.some((id) => (batch.leftOut.get(id) ?? 0) < 2)) {
+        if (batch.isUncertain) maySettle(batch, submission)
         return
+      }
       for (const id of missing) {
         batch.named.set(id, 'Unconfirmed')
         payloadOf(id).excused.add(submission.batchId)
@@ -436,7 +447,13 @@ function modelOf(
     const result = of.results?.get(payloadId)
     const earlier = batches.get(of.batchId ?? '')?.named.get(payloadId)
     const type = result === undefined || result === accepted ? earlier : result.errorType
-    if (reason !== 'Unconfirmed' && type !== reason) return `the answer ${requestId} does not say so`
+    // Half an answer before it may have said so, and the last one leaves the payload out.
+    const isSaid = [...byRequest.values()].some((one) => {
+      const said = one.batchId === of.batchId && one.isHalf ? one.results?.get(payloadId) : undefined
+      return said !== undefined && said !== accepted && said.errorType === reason
+    })
+    if (reason !== 'Unconfirmed' && type !== reason && !isSaid)
+      return `the answer ${requestId} does not say so`
     const rule = ruleOf(reason)
     const may = payloadOf(payloadId).may
     const total = [...may.values()].reduce((sum, count) => sum + count, 0)
