@@ -214,8 +214,8 @@ export const deliveryMutations: readonly Mutation[] = [
   {
     name: 'a lone payload waits for a full batch',
     file: 'delivery/policy/scheduler.ts',
-    find: 'const dueAtMs = full ? nowMs : nowMs + lingerMs - waitedMs',
-    replace: 'const dueAtMs = full ? nowMs : nowMs + lingerMs',
+    find: 'const dueAtMs = full ? nowMs : nowMs + lingerMs() - waitedMs',
+    replace: 'const dueAtMs = full ? nowMs : nowMs + lingerMs()',
   },
   {
     name: 'the place of a batch is not given back',
