@@ -3,7 +3,6 @@
 //
 //   answers    half answers, answers that leave out, and answers that are lost, of a service that fails a part
 //   together   two people work on kept messages and dead letters at once, on a slow disk, and the process ends then
-//   outages    the service is away for long, again and again: lanes open, drain and are deleted
 
 import { createRandom, type Random } from '../support/random.ts'
 import type { ProviderPlan } from './delivery-plan.ts'
@@ -11,11 +10,11 @@ import type { DevicePlan } from './world/fleet.ts'
 import type { Plan } from './plan.ts'
 import type { Fault } from './world/service-faults.ts'
 
-export type Theme = 'answers' | 'together' | 'outages'
+export type Theme = 'answers' | 'together'
 
 /** Of all seeds; of each theme alike many. */
-const share = 0.15
-const themes: readonly Theme[] = ['answers', 'together', 'outages']
+const share = 0.1
+const themes: readonly Theme[] = ['answers', 'together']
 const minuteMs = 60_000
 
 export function themeOf(seed: number): Theme | null {
@@ -56,21 +55,10 @@ const planOf: Readonly<Record<Theme, (plan: Plan) => Partial<Plan>>> = {
     devices: devices.map(aheadOf),
     everyMs: { ...everyMs, ...none, operator: 2500, disk: 6000, kill: 12_000, service: 10_000 },
   }),
-  outages: ({ devices, delivery, everyMs }) => ({
-    safetyMs: 8 * minuteMs,
-    devices: devices.map((device) => ({ ...device, everyMs: Math.max(device.everyMs, 10_000) })),
-    delivery: { ...delivery, backfillAfterS: 15, timeoutS: 5 },
-    everyMs: { ...everyMs, ...none, operator: 0, service: 40_000, kill: 50_000, disk: 20_000 },
-  }),
 }
 
 /** What the service meets in place of what the seed draws; null: that. */
 export function faultOf(theme: Theme | null, random: Random): Fault | null {
-  if (theme === 'outages') {
-    // Lanes of what is retried stay, and have higher numbers than those that drain.
-    const some: Fault = { kind: 'some failed', share: 0.3, errorTypes: ['Throttled', 'Busy'] }
-    return random.pick<Fault>([{ kind: 'status', status: 503, processes: false }, some])
-  }
   if (theme !== 'answers') return null
   return random.pick<() => Fault>([
     () => ({

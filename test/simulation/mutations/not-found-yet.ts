@@ -27,6 +27,10 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
     'An exchange must put an entry under its own key: messages of a device with a memory are released. Clocks are ahead of other devices only.',
   ],
   [
+    'a service that fails stays available',
+    'The oracle counts failures in a row, also half answers and the last ones. After ten of them the daemon is right again. Not in 50 seeds with such answers.',
+  ],
+  [
     'a pass is kept where nothing was sent',
     'A probe must send nothing, because its seal finds nothing or the store is lost at that moment. Not in 100 seeds.',
   ],
