@@ -6,7 +6,7 @@
 //
 //   same process   moved by the step (device-records)
 //   same boot      the record on the disk says by which clock; moved by how far that is from the present one
-//   earlier boot   nobody knows when that was: at the latest at the start of this process
+//   earlier boot   the true times are lost; the start of this process takes their place
 
 import type { EpochMs } from '../std/clock.ts'
 import type { StoredRecord } from './device-record-codec.ts'

@@ -78,6 +78,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
   const counters = { written: 0, unreadable: 0, expired: 0 }
   let round = 0
   let restored = false
+  let wasTimeKnown = false
   let cancel: CancelTimer = () => {}
   let running: Promise<void> = Promise.resolve()
   let stopped = false
@@ -201,9 +202,18 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     }
   }
 
+  /** What was noted before is right now, or was moved. The disk still has it as times of an unknown clock. */
+  function noteKnownTime(): void {
+    const isKnown = isTimeKnown()
+    if (isKnown && !wasTimeKnown)
+      for (const record of table.all()) if (record.isUndated && !record.isDirty) changed(record)
+    wasTimeKnown = isKnown
+  }
+
   /** `deadline`: of a stop, which writes all that changed. */
   async function writeRound(deadline: AbortSignal | null): Promise<void> {
     if (isDiskLow()) return
+    noteKnownTime()
     const isAll = deadline !== null
     const left = {
       fresh: isAll ? Number.POSITIVE_INFINITY : options.newPerRound,

@@ -67,7 +67,7 @@ export type DeviceRecord = {
   isDirty: boolean
   /** It is on the disk. */
   isStored: boolean
-  /** On the disk its last times are those of a clock that nobody knew to be right. */
+  /** On the disk its last times are those of a clock that was not known to be right. */
   isUndated: boolean
   /** It is in the table no more. */
   isGone: boolean
@@ -114,7 +114,7 @@ export type DeviceRecordView = {
   skewMs: number | null
 }
 
-/** The clock that noted the last times of a record, while nobody knew whether it was right. */
+/** The clock that noted the last times of a record, while the true time was not known. */
 export type UnknownClock = {
   bootId: string
   /** Its time at the start of the machine. */

@@ -99,3 +99,26 @@ test('of a clock that nobody knows to be right, over a restart', async () => {
   const after = await view(second, 'truck-1')
   expect(Math.abs(Date.parse(after.lastSeen ?? '') - Date.parse(lastSeen ?? ''))).toBeLessThan(10)
 })
+
+test('of a clock that is known to be right only after the record was written', async () => {
+  const folder = await newFolder()
+  const first = await startPipeline({ folder, config: configOf(unreachable) })
+  await publish(first, 'truck-1')
+  const { lastSeen } = await view(first, 'truck-1')
+  await first.gateway.stop('an update')
+  // The record is on the disk by now; the next process reads it and learns that the time is right.
+  const second = await startPipeline({
+    folder,
+    config: configOf(unreachable),
+    deps: { kernel: testKernel(() => true) },
+  })
+  await second.until(() => second.status().clock.known)
+  await eventually(async () => 'lastSeen' in (await view(second, 'truck-1')))
+  await second.gateway.stop('its power goes')
+  const kernel = { ...testKernel(() => true), bootId: '22222222-2222-4222-8222-222222222222' }
+  // A day later.
+  const clock = settableClock(dayMs)
+  const third = await startPipeline({ folder, config: configOf(unreachable), deps: { clock, kernel } })
+  await eventually(async () => 'lastSeen' in (await view(third, 'truck-1')))
+  expect((await view(third, 'truck-1')).lastSeen).toBe(lastSeen)
+})

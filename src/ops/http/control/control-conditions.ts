@@ -66,7 +66,7 @@ export const conditionRoutes: readonly ControlRoute[] = [
       if (source.past.known({ code, key }) === null)
         return notFound(
           `${nameOf({ code, key })} is not acknowledged.`,
-          'Nobody acknowledged it, or its time is over.',
+          'It was never acknowledged, or the time of the acknowledgement is over.',
           'See `status`, which says who acknowledged what, and `--key`.',
         )
       source.past.know({ code, key }, null)
