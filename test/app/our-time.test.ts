@@ -93,6 +93,22 @@ stepCases(import.meta.filename, world, {
     expect(events.some(({ kind }) => kind === 'clock_stepped')).toBe(isKnown),
 })
 
+test('our time steps where the clock is set or corrected, and not where the machine slept', async () => {
+  const { says, clock, time } = await world()
+  const steps: number[] = []
+  time.onStep((byMs) => steps.push(byMs))
+  clock.stepWall(hourMs)
+  says.sleptMs += hourMs
+  time.now()
+  expect(steps).toEqual([])
+  clock.stepWall(hourMs)
+  time.now()
+  expect(steps).toEqual([hourMs])
+  says.service = -2 * hourMs
+  await clock.advance(1100)
+  expect(steps).toEqual([hourMs, -2 * hourMs])
+})
+
 test('our time of the kernel is void after a step, and it is asked at once', async () => {
   const { says, clock, time } = await world()
   says.kernel = true
