@@ -14,11 +14,6 @@ import {
 } from '../path/text-cursor.ts'
 import { expressionOf, keyedText } from '../path/path-as-expression.ts'
 
-/** `binding`: how tightly its outermost operator binds; a smaller one needs parentheses inside of others. */
-type Cel = { text: string; binding: number; hasOrder: boolean }
-
-const bindings = { or: 1, and: 2, comparison: 3, not: 4, value: 5 } as const
-
 const comparisons = ['==', '!=', '<=', '>=', '<', '>'] as const
 
 const depthMax = 50
@@ -28,72 +23,52 @@ export function celOfOldCondition(text: string): string | undefined {
   const cursor = { text, at: 0 }
   try {
     const found = takeAny(cursor, 0)
-    return isAtEnd(cursor) ? found.text : undefined
+    return isAtEnd(cursor) ? found : undefined
   } catch (error) {
     if (!(error instanceof Malformed)) throw error
     return undefined
   }
 }
 
-function takeAny(cursor: Cursor, depth: number): Cel {
+/** Parentheses of the old text stay, as its operators bind in the same order. */
+function takeAny(cursor: Cursor, depth: number): string {
   if (depth > depthMax) malformed(cursor, 'is nested too deeply')
-  let any = takeAll(cursor, depth)
-  while (takeWord(cursor, 'or')) any = joined(any, '||', takeAll(cursor, depth), bindings.or)
-  return any
+  const alternatives: string[] = []
+  do {
+    const parts: string[] = []
+    do parts.push(takePart(cursor, depth))
+    while (takeWord(cursor, 'and'))
+    alternatives.push(parts.join(' && '))
+  } while (takeWord(cursor, 'or'))
+  return alternatives.join(' || ')
 }
 
-function takeAll(cursor: Cursor, depth: number): Cel {
-  let all = takeNot(cursor, depth)
-  while (takeWord(cursor, 'and')) all = joined(all, '&&', takeNot(cursor, depth), bindings.and)
-  return all
-}
-
-function joined(left: Cel, sign: string, right: Cel, binding: number): Cel {
-  const text = `${inside(left, binding)} ${sign} ${inside(right, binding)}`
-  return { text, binding, hasOrder: left.hasOrder || right.hasOrder }
-}
-
-function inside({ text, binding }: Cel, least: number): string {
-  return binding < least ? `(${text})` : text
-}
-
-function takeNot(cursor: Cursor, depth: number): Cel {
-  let negated = false
-  while (takeWord(cursor, 'not')) negated = !negated
-  const found = takeComparison(cursor, depth)
-  return negated ? opposite(found) : found
-}
-
-/** An absent value is neither above nor below another: the opposite of the comparison held for it. */
-function opposite(cel: Cel): Cel {
-  if (cel.hasOrder)
-    return { text: `${inside(cel, bindings.not)} != true`, binding: bindings.comparison, hasOrder: false }
-  return { text: `!${inside(cel, bindings.not)}`, binding: bindings.not, hasOrder: false }
-}
-
-function takeComparison(cursor: Cursor, depth: number): Cel {
+function takePart(cursor: Cursor, depth: number): string {
+  if (takeWord(cursor, 'not')) return opposite(takePart(cursor, depth))
   skipSpaces(cursor)
   if (take(cursor, '(')) {
     const inner = takeAny(cursor, depth + 1)
     takeClosing(cursor)
-    return inner
+    return `(${inner})`
   }
   const left = takeOperand(cursor)
   const sign = comparisons.find((one) => take(cursor, one))
   if (sign === undefined) return takeMembership(cursor, left)
   skipSpaces(cursor)
-  return {
-    text: `${left} ${sign} ${takeOperand(cursor)}`,
-    binding: bindings.comparison,
-    hasOrder: sign !== '==' && sign !== '!=',
-  }
+  return `${left} ${sign} ${takeOperand(cursor)}`
 }
 
-function takeMembership(cursor: Cursor, left: string): Cel {
+/** Not `!`, which has no result for a value that is absent; the old `not` was true. */
+function opposite(text: string): string {
+  const isOne = /^\(.*\)$|^[\w.]+(?:\(.*\))?$/s.test(text)
+  return `${isOne ? text : `(${text})`} != true`
+}
+
+function takeMembership(cursor: Cursor, left: string): string {
   const negated = takeWord(cursor, 'not')
   if (!takeWord(cursor, 'in')) {
     if (negated) malformed(cursor, 'has "not" after a value')
-    return { text: left, binding: bindings.value, hasOrder: false }
+    return left
   }
   if (!take(cursor, '(')) malformed(cursor, 'lacks a "("')
   const operands: string[] = []
@@ -103,8 +78,7 @@ function takeMembership(cursor: Cursor, left: string): Cel {
   } while (take(cursor, ','))
   takeClosing(cursor)
   const text = `${left} in [${operands.join(', ')}]`
-  const found = { text, binding: bindings.comparison, hasOrder: false }
-  return negated ? opposite(found) : found
+  return negated ? opposite(text) : text
 }
 
 function takeClosing(cursor: Cursor): void {

@@ -1,6 +1,7 @@
 // path-as-expression.ts: writes a path as an expression, for messages about options that expressions replace.
 
-import type { OldStep, Step, WrittenPath } from './path-eval.ts'
+import { assertNever } from '../../std/assert.ts'
+import type { Path, Step } from './path-eval.ts'
 import { isDecimal } from './value.ts'
 
 /** The words that stand for something else than a key of the record (../expression/names.ts). */
@@ -20,14 +21,7 @@ const reserved: ReadonlySet<string> = new Set(
   ),
 )
 
-/** Whether it has a step or a start that only an expression can say. */
-export function isOldPath({ from, steps }: WrittenPath): boolean {
-  return (
-    from === 'previous' || steps.some(({ kind }) => kind === 'zip' || kind === 'bits' || kind === 'match')
-  )
-}
-
-export function expressionOf({ from, levels, steps }: WrittenPath): string {
+export function expressionOf({ from, levels, steps }: Path): string {
   const [first, second, ...others] = steps
   if (first?.kind === 'key' && second?.kind === 'key') {
     if (first.key === '$properties') return celOfSteps(keyedText('packet.user', second.key), others)
@@ -57,13 +51,13 @@ export function keyedText(of: string, key: string): string {
   return isName(key) ? `${of}.${key}` : `${of}[${JSON.stringify(key)}]`
 }
 
-function celOfSteps(start: string, steps: readonly (Step | OldStep)[]): string {
+function celOfSteps(start: string, steps: readonly Step[]): string {
   let text = start
   for (const step of steps) text = celOfStep(text, step)
   return text
 }
 
-function celOfStep(of: string, step: Step | OldStep): string {
+function celOfStep(of: string, step: Step): string {
   switch (step.kind) {
     case 'key':
       return keyedText(of, step.key)
@@ -77,18 +71,7 @@ function celOfStep(of: string, step: Step | OldStep): string {
       return `entries(${of})[0].value`
     case 'entries':
       return `entries(${of})`
-    case 'zip':
-      return `zip(${of})`
-    case 'bits':
-      return step.low === step.high
-        ? `bit(${of}, ${step.low})`
-        : `bits(${of}, ${step.low}, ${step.high - step.low + 1})`
-    case 'match':
-    default: {
-      const start = step.start === '' ? [] : [`x.key.startsWith(${JSON.stringify(step.start)})`]
-      const end = step.end === '' ? [] : [`x.key.endsWith(${JSON.stringify(step.end)})`]
-      const test = [...start, ...end].join(' && ') || 'true'
-      return `entries(${of}).filter(x, ${test})[0].value`
-    }
+    default:
+      return assertNever(step)
   }
 }

@@ -11,17 +11,8 @@ export type Step =
   | { kind: 'first' }
   | { kind: 'entries' }
 
-/** Those that expressions replace. */
-export type OldStep =
-  | { kind: 'zip' }
-  | { kind: 'bits'; low: number; high: number }
-  | { kind: 'match'; start: string; end: string }
-
 /** `levels`: how many records out `up` goes. */
 export type Path = { from: 'record' | 'root' | 'up' | 'previous'; levels: number; steps: readonly Step[] }
-
-/** As it is written, perhaps for an earlier version. */
-export type WrittenPath = Omit<Path, 'steps'> & { steps: readonly (Step | OldStep)[] }
 
 type Walk = (value: unknown) => unknown
 
@@ -152,24 +143,6 @@ function firstValue(value: unknown): unknown {
 export function entriesOf(value: unknown): unknown {
   if (!isRecord(value)) return undefined
   return Object.keys(value).map((key) => ({ key, value: value[key] }))
-}
-
-/**
- * Undefined where there is no list, or the lists are not of one length: then it is not known which values
- * belong together.
- */
-export function zipped(value: unknown): unknown {
-  if (!isRecord(value)) return undefined
-  const lists = Object.keys(value).filter((key) => Array.isArray(value[key]))
-  const [first] = lists
-  if (first === undefined) return undefined
-  const { length } = value[first] as readonly unknown[]
-  if (lists.some((key) => (value[key] as readonly unknown[]).length !== length)) return undefined
-  return Array.from({ length }, (_, at) => {
-    const record: Record<string, unknown> = {}
-    for (const key of lists) setOwn(record, key, (value[key] as readonly unknown[])[at])
-    return record
-  })
 }
 
 /** A JSON object; not a list, null or a plain value. */

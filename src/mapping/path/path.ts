@@ -24,11 +24,9 @@
 // small languages of a source, text-cursor.ts reads them, path-eval.ts runs a path, value.ts reads the value.
 
 import { assertNever } from '../../std/assert.ts'
-import { quote } from '../../std/quote.ts'
 import { digitsEnd } from './digits.ts'
 import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
-import { compileSteps, type OldStep, type Path, type Step, type WrittenPath } from './path-eval.ts'
-import { expressionOf, isOldPath } from './path-as-expression.ts'
+import { compileSteps, type Path, type Step } from './path-eval.ts'
 import { stepsText } from './path-text.ts'
 import { previousIn } from './previous-record.ts'
 import type { Up } from '../types.ts'
@@ -47,23 +45,18 @@ const closers = new Set(' \t.[](){}"\'<>=!,')
 export function parsePath(text: string): Path {
   const cursor = { text, at: 0 }
   const path = parsePathAt(cursor, true)
-  if (isAtEnd(cursor) && isOldPath(path))
-    throw new Malformed(`${quote(text, 80)} is an expression now: ${expressionOf(path)} in \`expr\``)
-  if (isAtEnd(cursor)) return path as Path
+  if (isAtEnd(cursor)) return path
   return malformed(cursor, 'has a character that belongs in a quoted key, such as ["a b"],')
 }
 
 /** Reads a path at the cursor. In a condition a path cannot start with a quote, which starts a text there. */
-export function parsePathAt(cursor: Cursor, quotedStart: boolean): WrittenPath {
-  const steps: (Step | OldStep)[] = []
+export function parsePathAt(cursor: Cursor, quotedStart: boolean): Path {
+  const steps: Step[] = []
   const levels = takeLevels(cursor)
-  const from = levels > 0 ? 'up' : takeStart(cursor)
+  const from = levels > 0 ? 'up' : takeWord(cursor, '$') ? 'root' : 'record'
   if (from !== 'record') {
     takeBrackets(cursor, steps)
-    if (!take(cursor, '.')) {
-      if (from === 'previous' && steps.length === 0) malformed(cursor, 'needs a path behind "$previous."')
-      return { from, levels, steps }
-    }
+    if (!take(cursor, '.')) return { from, levels, steps }
   }
   let quoted = quotedStart || from !== 'record'
   do {
@@ -72,11 +65,6 @@ export function parsePathAt(cursor: Cursor, quotedStart: boolean): WrittenPath {
     quoted = true
   } while (take(cursor, '.'))
   return { from, levels, steps }
-}
-
-function takeStart(cursor: Cursor): 'record' | 'root' | 'previous' {
-  if (takeWord(cursor, '$')) return 'root'
-  return takeWord(cursor, '$previous') ? 'previous' : 'record'
 }
 
 /** Counts the `$up`s and takes them; the dot after the last one is left. */
@@ -107,18 +95,12 @@ function isWord({ text, at }: Cursor, word: string): boolean {
   return text.startsWith(word, at) && (next === undefined || (closers.has(next) && next !== '('))
 }
 
-function takeStep(cursor: Cursor, steps: (Step | OldStep)[], quoted: boolean): void {
+function takeStep(cursor: Cursor, steps: Step[], quoted: boolean): void {
   const start = cursor.text[cursor.at]
   if (take(cursor, '$first()')) {
     steps.push({ kind: 'first' })
   } else if (take(cursor, '$entries()')) {
     steps.push({ kind: 'entries' })
-  } else if (take(cursor, '$zip()')) {
-    steps.push({ kind: 'zip' })
-  } else if (take(cursor, '$bit(')) {
-    steps.push(takeBits(cursor))
-  } else if (take(cursor, '$match(')) {
-    steps.push(takePattern(cursor))
   } else if (take(cursor, '$split(')) {
     steps.push({ kind: 'split', separator: takeSeparator(cursor) })
   } else if (quoted && isQuote(start)) {
@@ -129,14 +111,20 @@ function takeStep(cursor: Cursor, steps: (Step | OldStep)[], quoted: boolean): v
 }
 
 function takePlainKey(cursor: Cursor): string {
-  for (const word of ['$up', '$previous'])
-    if (takeWord(cursor, word))
-      malformed(cursor, `has ${word} after its start; a key of that name is ["${word}"],`)
+  if (isWord(cursor, '$up')) malformed(cursor, 'has $up after its start; a key of that name is ["$up"],')
+  if (isWord(cursor, '$previous'))
+    malformed(
+      cursor,
+      'has $previous, which is `previous.KEY` in `expr`; a key of that name is ["$previous"],',
+    )
   const start = cursor.at
   while (!isAtEnd(cursor) && !closers.has(cursor.text[cursor.at] ?? '')) cursor.at += 1
   if (cursor.at === start) malformed(cursor, 'has an empty key')
   if (cursor.text[start] === '$' && cursor.text[cursor.at] === '(')
-    malformed(cursor, 'has an unknown function; known are $first(), $entries() and $split(",")')
+    malformed(
+      cursor,
+      'has an unknown function; known are $first(), $entries() and $split(","), and `expr` has others,',
+    )
   return cursor.text.slice(start, cursor.at)
 }
 
@@ -147,21 +135,7 @@ function takeSeparator(cursor: Cursor): string {
   return separator
 }
 
-function takeBits(cursor: Cursor): OldStep {
-  const [, low, high = low] = /^([0-9]{1,2})(?:-([0-9]{1,2}))?$/.exec(takeUntil(cursor, ') \t')) ?? []
-  if (low === undefined || !take(cursor, ')')) return malformed(cursor, 'needs a bit in $bit()')
-  return { kind: 'bits', low: Number(low), high: Number(high) }
-}
-
-function takePattern(cursor: Cursor): OldStep {
-  const pattern = isQuote(cursor.text[cursor.at]) ? takeQuoted(cursor) : ''
-  const [start, end, ...more] = pattern.split('*')
-  if (start === undefined || end === undefined || more.length > 0 || !take(cursor, ')'))
-    return malformed(cursor, 'needs a quoted key with one *, such as $match("gps_*")')
-  return { kind: 'match', start, end }
-}
-
-function takeBrackets(cursor: Cursor, steps: (Step | OldStep)[]): void {
+function takeBrackets(cursor: Cursor, steps: Step[]): void {
   while (take(cursor, '[')) {
     steps.push(takeChoice(cursor))
     if (!take(cursor, ']')) malformed(cursor, 'lacks a "]"')

@@ -1,5 +1,8 @@
 // function-row.ts: what a row of the table of functions has.
 
+/** Undefined where an argument has a type that the function does not take; null for no value. */
+type Apply = (...values: unknown[]) => unknown
+
 export type FunctionRow = {
   readonly name: string
   /** As documentation writes them: `text, from, count?`. */
@@ -7,10 +10,21 @@ export type FunctionRow = {
   /** One sentence. */
   readonly doc: string
   readonly example: string
-  /** Undefined where an argument has a type that the function does not take; null for no value. */
-  apply(...values: unknown[]): unknown
-  /** Checks arguments that are constants, and may make an `apply` of them. Throws Malformed. */
-  prepare?(constants: readonly unknown[]): FunctionRow['apply']
+  readonly apply: Apply
+  /** Checks arguments that are constants, and makes an `apply` of them. Throws Malformed. */
+  readonly prepare?: ((constants: readonly unknown[]) => Apply) | undefined
+}
+
+/** `call`: as documentation writes it, such as `bits(text, from, count?)`. */
+export function row(
+  call: string,
+  doc: string,
+  example: string,
+  apply: Apply,
+  prepare?: FunctionRow['prepare'],
+): FunctionRow {
+  const [name = '', parameters = ''] = call.slice(0, -1).split('(')
+  return { name, parameters, doc, example, apply, prepare }
 }
 
 /** How many arguments a function takes; `...` at the end stands for any number. */

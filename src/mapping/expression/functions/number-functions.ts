@@ -7,7 +7,7 @@ import { parseDateTime } from '../../times/iso-time.ts'
 import { utc } from '../../times/zones.ts'
 import { checked, numberOf, rounded } from '../number-operators.ts'
 import { order } from '../comparisons.ts'
-import type { FunctionRow } from './function-row.ts'
+import { row, type FunctionRow } from './function-row.ts'
 import { limitReached, spend } from '../step-budget.ts'
 
 const bitMax = 63
@@ -18,119 +18,84 @@ const noTime = new NoResult('millis() reads a time such as 2026-11-28T10:00:00Z'
 const noMinutes = new NoResult('ddmm() reads degrees and minutes such as 4851.396, and N, S, E or W')
 
 export const numberFunctions: readonly FunctionRow[] = [
-  {
-    name: 'number',
-    parameters: 'x',
-    doc: 'The number that a text is, such as "12.5", " 7" or "+3". A blank text is no value.',
-    example: 'number(trip) + number(start)',
-    apply: toNumber,
-  },
-  {
-    name: 'int',
-    parameters: 'x',
-    doc: 'The whole part of a number or of the number in a text.',
-    example: 'int(x / 256)',
-    apply: (x) => mapped(toNumber(x), Math.trunc),
-  },
-  {
-    name: 'abs',
-    parameters: 'x',
-    doc: 'The number without its minus.',
-    example: 'abs(x)',
-    apply: (x) => mapped(numberOf(x), Math.abs),
-  },
-  {
-    name: 'floor',
-    parameters: 'x',
-    doc: 'The next whole number below.',
-    example: 'floor(x)',
-    apply: (x) => mapped(numberOf(x), Math.floor),
-  },
-  {
-    name: 'ceil',
-    parameters: 'x',
-    doc: 'The next whole number above.',
-    example: 'ceil(x)',
-    apply: (x) => mapped(numberOf(x), Math.ceil),
-  },
-  {
-    name: 'round',
-    parameters: 'x, places?',
-    doc: 'The number rounded to so many decimals, halves away from zero. Default: 0.',
-    example: 'round(x, 2)',
-    apply: (x, places = 0) => {
+  row(
+    'number(x)',
+    'The number that a text is, such as "12.5", " 7" or "+3". A blank text is no value.',
+    'number(trip) + number(start)',
+    toNumber,
+  ),
+  row('int(x)', 'The whole part of a number or of the number in a text.', 'int(x / 256)', (x) =>
+    mapped(toNumber(x), Math.trunc),
+  ),
+  row('abs(x)', 'The number without its minus.', 'abs(x)', (x) => mapped(numberOf(x), Math.abs)),
+  row('floor(x)', 'The next whole number below.', 'floor(x)', (x) => mapped(numberOf(x), Math.floor)),
+  row('ceil(x)', 'The next whole number above.', 'ceil(x)', (x) => mapped(numberOf(x), Math.ceil)),
+  row(
+    'round(x, places?)',
+    'The number rounded to so many decimals, halves away from zero. Default: 0.',
+    'round(x, 2)',
+    (x, places = 0) => {
       if (!isWithin(places, 0, placesMax)) return undefined
       return mapped(numberOf(x), (number) => roundedTo(number, places))
     },
-  },
-  {
-    name: 'min',
-    parameters: 'x, ...',
-    doc: 'The smallest of several numbers, or of a list of them.',
-    example: 'min(a, b)',
-    apply: (...values) => extreme(values, (one, other) => order(one, other) < 0),
-  },
-  {
-    name: 'max',
-    parameters: 'x, ...',
-    doc: 'The largest of several numbers, or of a list of them.',
-    example: 'max(fuel.tanks)',
-    apply: (...values) => extreme(values, (one, other) => order(one, other) > 0),
-  },
-  {
-    name: 'bit',
-    parameters: 'x, n',
-    doc: 'Bit n of a whole number, 0 or 1. Bit 0 is the lowest. The number may be a text, also as 0x1F.',
-    example: 'bit(din, 3) == 1',
-    apply: (x, n) => (isWithin(n, 0, bitMax) ? bitsOf(x, n, 1) : undefined),
-  },
-  {
-    name: 'bits',
-    parameters: 'x, from, count',
-    doc: 'The number that so many bits are, counted from the lowest.',
-    example: 'bits(status, 4, 3)',
-    apply: (x, from, count) =>
+  ),
+  row('min(x, ...)', 'The smallest of several numbers, or of a list of them.', 'min(a, b)', (...values) =>
+    extreme(values, (one, other) => order(one, other) < 0),
+  ),
+  row(
+    'max(x, ...)',
+    'The largest of several numbers, or of a list of them.',
+    'max(fuel.tanks)',
+    (...values) => extreme(values, (one, other) => order(one, other) > 0),
+  ),
+  row(
+    'bit(x, n)',
+    'Bit n of a whole number, 0 or 1. Bit 0 is the lowest. The number may be a text, also as 0x1F.',
+    'bit(din, 3) == 1',
+    (x, n) => (isWithin(n, 0, bitMax) ? bitsOf(x, n, 1) : undefined),
+  ),
+  row(
+    'bits(x, from, count)',
+    'The number that so many bits are, counted from the lowest.',
+    'bits(status, 4, 3)',
+    (x, from, count) =>
       isWithin(from, 0, bitMax) && isWithin(count, 1, bitMax + 1 - from) ? bitsOf(x, from, count) : undefined,
-  },
-  {
-    name: 'signed',
-    parameters: 'x, bits',
-    doc: 'A number of so many bits, up to 64, of which the highest is the sign (two’s complement).',
-    example: 'signed(temperature, 16)',
-    apply: (x, bits) => {
+  ),
+  row(
+    'signed(x, bits)',
+    'A number of so many bits, up to 64, of which the highest is the sign (two’s complement).',
+    'signed(temperature, 16)',
+    (x, bits) => {
       if (!isWithin(bits, 1, bitMax + 1)) return undefined
       const whole = wholeNumberOf(x)
       return whole === undefined ? noBits : checked(Number(BigInt.asIntN(bits, whole)))
     },
-  },
-  {
-    name: 'hex',
-    parameters: 'text',
-    doc: 'The number that hexadecimal digits are, with or without 0x, up to 2^53.',
-    example: 'hex("1F4")',
-    apply: (text) => {
+  ),
+  row(
+    'hex(text)',
+    'The number that hexadecimal digits are, with or without 0x, up to 2^53.',
+    'hex("1F4")',
+    (text) => {
       const [, found] =
         typeof text === 'string' ? (/^\s*(?:0[xX])?([0-9a-fA-F]{1,16})\s*$/.exec(text) ?? []) : []
       return found === undefined ? undefined : checked(Number.parseInt(found, 16))
     },
-  },
-  {
-    name: 'millis',
-    parameters: 'text',
-    doc: 'Milliseconds since 1970 of a time such as 2026-11-28T10:00:00Z; without a zone in UTC.',
-    example: 'millis(start) + age * 1000',
-    apply: (text) => {
+  ),
+  row(
+    'millis(text)',
+    'Milliseconds since 1970 of a time such as 2026-11-28T10:00:00Z; without a zone in UTC.',
+    'millis(start) + age * 1000',
+    (text) => {
       if (typeof text !== 'string') return undefined
       const time = parseDateTime(text.trim(), utc)
       return Number.isFinite(time) ? time : noTime
     },
-  },
-  {
-    name: 'ddmm',
-    parameters: 'x, hemisphere?',
-    doc: 'Degrees of degrees and minutes in one number (4851.396); S and W make them negative.',
-    example: 'ddmm(lat, ns)',
-    apply: (x, hemisphere = 'N') => {
+  ),
+  row(
+    'ddmm(x, hemisphere?)',
+    'Degrees of degrees and minutes in one number (4851.396); S and W make them negative.',
+    'ddmm(lat, ns)',
+    (x, hemisphere = 'N') => {
       const letter = typeof hemisphere === 'string' ? hemisphere.trim().charAt(0).toUpperCase() : ''
       const minutes = toNumber(x)
       if (typeof minutes !== 'number') return minutes
@@ -138,7 +103,7 @@ export const numberFunctions: readonly FunctionRow[] = [
       if (!'NSEW'.includes(letter) || letter === '' || !Number.isFinite(degrees)) return noMinutes
       return letter === 'S' || letter === 'W' ? -Math.abs(degrees) : degrees
     },
-  },
+  ),
 ]
 
 function mapped(value: unknown, change: (number: number) => number): unknown {

@@ -4,7 +4,7 @@
 import { RE2JS, RE2JSException } from 're2js'
 import { NoResult } from '../../path/no-result.ts'
 import { Malformed } from '../../path/text-cursor.ts'
-import type { FunctionRow } from './function-row.ts'
+import { row, type FunctionRow } from './function-row.ts'
 import { charactersPerStep, limitReached, spend, spendText } from '../step-budget.ts'
 
 /** RE2 needs up to a microsecond for a character. */
@@ -14,100 +14,69 @@ const tooLong = new NoResult(`matches() reads texts of at most ${matchedMax} cha
 const noText = new NoResult('string() writes numbers, texts, true and false')
 
 export const textFunctions: readonly FunctionRow[] = [
-  {
-    name: 'string',
-    parameters: 'x',
-    doc: 'A number, true or false as a text.',
-    example: 'string(id)',
-    apply: (x) =>
-      typeof x === 'string' || typeof x === 'number' || typeof x === 'boolean' ? String(x) : noText,
-  },
-  {
-    name: 'contains',
-    parameters: 'text, part',
-    doc: 'Whether the text contains another.',
-    example: 'name.contains("truck")',
-    apply: (text, part) => judged(text, part, (one, other) => one.includes(other)),
-  },
-  {
-    name: 'startsWith',
-    parameters: 'text, part',
-    doc: 'Whether the text starts with another.',
-    example: 'topic.kind.startsWith("gps_")',
-    apply: (text, part) => judged(text, part, (one, other) => one.startsWith(other)),
-  },
-  {
-    name: 'endsWith',
-    parameters: 'text, part',
-    doc: 'Whether the text ends with another.',
-    example: 'name.endsWith("km")',
-    apply: (text, part) => judged(text, part, (one, other) => one.endsWith(other)),
-  },
-  {
-    name: 'matches',
-    parameters: 'text, pattern',
-    doc: `Whether a part of the text, of at most ${matchedMax} characters, matches a regular expression (RE2), which is a constant.`,
-    example: 'vin.matches("^W[A-Z0-9]{16}$")',
-    apply: () => undefined,
-    prepare: compileMatches,
-  },
-  {
-    name: 'lowerAscii',
-    parameters: 'text',
-    doc: 'The text with a to z for A to Z.',
-    example: 'state.lowerAscii() == "on"',
-    apply: (text) => changed(text, (one) => one.replace(/[A-Z]/g, (letter) => letter.toLowerCase())),
-  },
-  {
-    name: 'upperAscii',
-    parameters: 'text',
-    doc: 'The text with A to Z for a to z.',
-    example: 'vin.upperAscii()',
-    apply: (text) => changed(text, (one) => one.replace(/[a-z]/g, (letter) => letter.toUpperCase())),
-  },
-  {
-    name: 'trim',
-    parameters: 'text',
-    doc: 'The text without the blanks around it.',
-    example: 'name.trim()',
-    apply: (text) => changed(text, (one) => one.trim()),
-  },
-  {
-    name: 'replace',
-    parameters: 'text, from, to',
-    doc: 'The text with every `from` replaced by `to`. A decimal comma is read with it.',
-    example: 'number(odo.replace(",", "."))',
-    apply: replaced,
-  },
-  {
-    name: 'split',
-    parameters: 'text, separator',
-    doc: 'The list of the parts of a text.',
-    example: 'latlng.split(",")[0]',
-    apply: (text, separator) => {
+  row('string(x)', 'A number, true or false as a text.', 'string(id)', (x) =>
+    typeof x === 'string' || typeof x === 'number' || typeof x === 'boolean' ? String(x) : noText,
+  ),
+  row('contains(text, part)', 'Whether the text contains another.', 'name.contains("truck")', (text, part) =>
+    judged(text, part, (one, other) => one.includes(other)),
+  ),
+  row(
+    'startsWith(text, part)',
+    'Whether the text starts with another.',
+    'topic.kind.startsWith("gps_")',
+    (text, part) => judged(text, part, (one, other) => one.startsWith(other)),
+  ),
+  row('endsWith(text, part)', 'Whether the text ends with another.', 'name.endsWith("km")', (text, part) =>
+    judged(text, part, (one, other) => one.endsWith(other)),
+  ),
+  row(
+    'matches(text, pattern)',
+    `Whether a part of the text, of at most ${matchedMax} characters, matches a regular expression (RE2), which is a constant.`,
+    'vin.matches("^W[A-Z0-9]{16}$")',
+    () => undefined,
+    compileMatches,
+  ),
+  row('lowerAscii(text)', 'The text with a to z for A to Z.', 'state.lowerAscii() == "on"', (text) =>
+    changed(text, (one) => one.replace(/[A-Z]/g, (letter) => letter.toLowerCase())),
+  ),
+  row('upperAscii(text)', 'The text with A to Z for a to z.', 'vin.upperAscii()', (text) =>
+    changed(text, (one) => one.replace(/[a-z]/g, (letter) => letter.toUpperCase())),
+  ),
+  row('trim(text)', 'The text without the blanks around it.', 'name.trim()', (text) =>
+    changed(text, (one) => one.trim()),
+  ),
+  row(
+    'replace(text, from, to)',
+    'The text with every `from` replaced by `to`. A decimal comma is read with it.',
+    'number(odo.replace(",", "."))',
+    replaced,
+  ),
+  row(
+    'split(text, separator)',
+    'The list of the parts of a text.',
+    'latlng.split(",")[0]',
+    (text, separator) => {
       if (typeof text !== 'string' || typeof separator !== 'string' || separator === '') return undefined
       if (!spendText(text.length)) return limitReached
       const parts = text.split(separator)
       return spend(parts.length) ? parts : limitReached
     },
-  },
-  {
-    name: 'join',
-    parameters: 'list, separator?',
-    doc: 'The texts and numbers of a list as one text.',
-    example: '[date, time].join(" ")',
-    apply: joined,
-  },
-  {
-    name: 'substring',
-    parameters: 'text, from, to?',
-    doc: 'The characters of a text from a place, counted from 0, to before another.',
-    example: 'status.substring(2, 4)',
-    apply: (text, from, to = Number.MAX_SAFE_INTEGER) => {
+  ),
+  row(
+    'join(list, separator?)',
+    'The texts and numbers of a list as one text.',
+    '[date, time].join(" ")',
+    joined,
+  ),
+  row(
+    'substring(text, from, to?)',
+    'The characters of a text from a place, counted from 0, to before another.',
+    'status.substring(2, 4)',
+    (text, from, to = Number.MAX_SAFE_INTEGER) => {
       const isPlaces = typeof from === 'number' && typeof to === 'number' && from >= 0 && to >= from
-      return isPlaces ? changed(text, (one) => one.slice(from, to)) : undefined
+      return isPlaces ? changed(text, (one) => partOf(one, from, to)) : undefined
     },
-  },
+  ),
 ]
 
 function judged(text: unknown, part: unknown, judge: (text: string, part: string) => boolean): unknown {
@@ -161,4 +130,24 @@ function compiledPattern(pattern: string): RE2JS {
     if (!(error instanceof RE2JSException)) throw error
     throw new Malformed(`has a pattern that is no regular expression of RE2: ${error.message}`)
   }
+}
+
+/** Characters as CEL counts them: one beyond 16 bits, such as 😀, is one. */
+export function sizeOf(text: string): number {
+  let size = 0
+  for (let at = 0; at < text.length; at += widthAt(text, at)) size += 1
+  return size
+}
+
+function partOf(text: string, from: number, to: number): string {
+  let start = 0
+  let size = 0
+  for (; size < from && start < text.length; size += 1) start += widthAt(text, start)
+  let end = start
+  for (; size < to && end < text.length; size += 1) end += widthAt(text, end)
+  return text.slice(start, end)
+}
+
+function widthAt(text: string, at: number): number {
+  return (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1
 }
