@@ -36,3 +36,17 @@ export function twoDigits(text: string, at: number): number {
     ? (text.charCodeAt(at) - 0x30) * 10 + text.charCodeAt(at + 1) - 0x30
     : Number.NaN
 }
+
+/** The hour of 24, where AM or PM is behind it. */
+export function hourOfHalf(hour: number, half: string | undefined): number {
+  if (half === undefined) return hour
+  return hour >= 1 && hour <= 12 ? (hour % 12) + (half.toLowerCase() === 'pm' ? 12 : 0) : Number.NaN
+}
+
+/** The first three decimals of a second; the others are cut off. */
+export function millisecondsIn(text: string, start = 0, end = text.length): number {
+  let ms = 0
+  for (let at = start, unitMs = 100; at < end && unitMs >= 1; at += 1, unitMs /= 10)
+    ms += unitMs * (text.charCodeAt(at) - 0x30)
+  return ms
+}

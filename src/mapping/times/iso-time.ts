@@ -2,7 +2,7 @@
 // time: its decimals and its zone.
 
 import { digitsEnd, isDigitAt } from '../path/digits.ts'
-import { momentOf, timeOfDay, twoDigits } from './calendar.ts'
+import { millisecondsIn, momentOf, timeOfDay, twoDigits } from './calendar.ts'
 import type { Zone } from './zones.ts'
 
 /**
@@ -38,21 +38,13 @@ function isBetween(code: number): boolean {
 }
 
 /** The moment of a local time to the second, of which decimals and a zone may follow in the text. */
-export function withDecimalsAt(text: string, start: number, local: number, zone: Zone | null): number {
+function withDecimalsAt(text: string, start: number, local: number, zone: Zone | null): number {
   const mark = text.charCodeAt(start)
   if (mark !== 0x2e && mark !== 0x2c) return withZoneAt(text, start, local, zone)
   const end = digitsEnd(text, start + 1)
   return end === start + 1
     ? Number.NaN
     : withZoneAt(text, end, local + millisecondsIn(text, start + 1, end), zone)
-}
-
-/** The first three decimals of a second; the others are cut off. */
-export function millisecondsIn(text: string, start: number, end: number): number {
-  let ms = 0
-  for (let at = start, unitMs = 100; at < end && unitMs >= 1; at += 1, unitMs /= 10)
-    ms += unitMs * (text.charCodeAt(at) - 0x30)
-  return ms
 }
 
 /** The moment of a local time. The zone in the text counts before that of the source. */

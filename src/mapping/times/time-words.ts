@@ -10,8 +10,7 @@
 // meanings is in the table only if devices use it for one of them: EST to PDT are North American and BST is
 // British summer time, but IST, AST and CLT are ambiguous.
 
-import { digitsEnd, isDigitAt } from '../path/digits.ts'
-import { momentOf, timeOfDay, twoDigits } from './calendar.ts'
+import { hourOfHalf, millisecondsIn, momentOf, timeOfDay } from './calendar.ts'
 import { withZoneAt } from './iso-time.ts'
 import type { Zone } from './zones.ts'
 
@@ -29,6 +28,8 @@ function abbreviated(names: string): Map<string, number> {
     for (let length = 3; length <= name.length; length += 1) numbers.set(name.slice(0, length), index + 1)
   return numbers
 }
+
+const halves: ReadonlySet<string> = new Set(['am', 'pm'])
 
 /** Hours east of Greenwich. */
 const zones = new Map<string, number>([
@@ -61,156 +62,109 @@ function named(hours: number, ...names: string[]): [string, number][] {
   return names.map((name) => [name, hours])
 }
 
-type Parts = {
-  readonly text: string
-  at: number
-  year: number
-  month: number
-  day: number
-  hour: number
-  minute: number
-  second: number
-  ms: number
-  /** Milliseconds east of Greenwich. */
-  zoneMs: number
-  /** Whether a zone may follow without a blank. */
-  zoneMayFollow: boolean
-  weekday: boolean
-  /** AM or PM was read. */
-  hasHalf: boolean
-}
+/** What stands at a place: a time of day, a day, a year, a word, the zone again, or a mark between parts. */
+const parts = new RegExp(
+  [
+    String.raw`(?<hour>\d\d?):(?<minute>\d\d)(?::(?<second>\d\d)(?:[.,](?<decimals>\d+))?)?(?!\d)`,
+    String.raw`(?<day>\d\d?)(?![\d:])`,
+    String.raw`(?<year>\d{4})(?![\d:])`,
+    '(?<word>[a-z]+)',
+    String.raw`(?<again>\(.*\)$)`,
+    '[ ,/-]',
+  ].join('|'),
+  'iy',
+)
+
+/** `+1`, `+01`, `+0100`, `+01:00`. */
+const offset = /[+-](?:\d{4}|\d\d?(?::\d\d)?)(?!\d)/y
+
+type Part = 'year' | 'month' | 'day' | 'hour' | 'minute' | 'second' | 'ms' | 'half' | 'zoneMs' | 'weekday'
 
 /** Epoch milliseconds; NaN for anything but such a time, or a missing but required zone. */
 export function parseWords(text: string, zone: Zone | null): number {
   if (text.length > lengthMax) return Number.NaN
-  const none = Number.NaN
-  const parts: Parts = {
-    text,
-    at: 0,
-    year: none,
-    month: none,
-    day: none,
-    hour: none,
-    minute: none,
-    second: 0,
-    ms: 0,
-    zoneMs: none,
-    zoneMayFollow: false,
-    weekday: false,
-    hasHalf: false,
-  }
-  while (parts.at < text.length) if (!takePart(parts)) return Number.NaN
-  const { year, month, day, hour, minute, second, ms, zoneMs } = parts
-  const local = momentOf(year, month, day, timeOfDay(hour, minute, second)) + ms
-  // The text is read to its end: a zone can only be that of the source.
-  return Number.isNaN(zoneMs) ? withZoneAt(text, text.length, local, zone) : local - zoneMs
-}
-
-/** Takes a part, or a mark between parts; false for anything else. */
-function takePart(parts: Parts): boolean {
-  const { text, at } = parts
-  const unit = text.charCodeAt(at)
-  if (isDigitAt(text, at)) return takeNumber(parts)
-  if (isLetter(unit)) return takeWord(parts)
-  const isSign = unit === 0x2b || unit === 0x2d
-  if (isSign && isDigitAt(text, at + 1) && (parts.zoneMayFollow || text.charCodeAt(at - 1) === 0x20))
-    return takeOffset(parts)
-  parts.zoneMayFollow = false
-  if (unit === 0x28) {
-    // The zone in brackets that JavaScript adds repeats the offset.
-    parts.at = text.length
-    return text.endsWith(')') && !Number.isNaN(parts.zoneMs)
-  }
-  parts.at += 1
-  return unit === 0x20 || unit === 0x2c || unit === 0x2d || unit === 0x2f
-}
-
-function takeNumber(parts: Parts): boolean {
-  const { text, at } = parts
-  const end = digitsEnd(text, at)
-  const number = Number(text.slice(at, end))
-  parts.at = end
-  parts.zoneMayFollow = false
-  if (text.charCodeAt(end) === 0x3a) return end - at <= 2 && takeClock(parts, number)
-  if (end - at <= 2) return put(parts, 'day', number)
-  return end - at === 4 && put(parts, 'year', number)
-}
-
-/** The time of day after its hour: `:07`, `:07:53`, `:07:52.743`. */
-function takeClock(parts: Parts, hour: number): boolean {
-  const { text } = parts
-  parts.minute = twoDigits(text, parts.at + 1)
-  let at = parts.at + 3
-  if (text.charCodeAt(at) === 0x3a) {
-    parts.second = twoDigits(text, at + 1)
-    at += 3
-    const mark = text.charCodeAt(at)
-    if ((mark === 0x2e || mark === 0x2c) && isDigitAt(text, at + 1)) {
-      const end = digitsEnd(text, at + 1)
-      parts.ms = Number(text.slice(at + 1, Math.min(end, at + 4)).padEnd(3, '0'))
-      at = end
+  const found = new Map<Part, number>()
+  let at = 0
+  /** A zone may follow without a blank. */
+  let zoneMayFollow = false
+  while (at < text.length) {
+    const zoneText: string | undefined =
+      zoneMayFollow || text[at - 1] === ' ' ? matchAt(offset, text, at)?.[0] : undefined
+    if (zoneText !== undefined) {
+      if (!takeOffset(found, zoneText, zoneMayFollow)) return Number.NaN
+      at += zoneText.length
+      zoneMayFollow = false
+      continue
     }
+    const part: RegExpExecArray | null = matchAt(parts, text, at)
+    if (part === null || !takePart(found, part.groups)) return Number.NaN
+    at += part[0].length
+    zoneMayFollow = mayHaveZone(found, part.groups)
   }
-  parts.at = at
-  parts.zoneMayFollow = Number.isNaN(parts.zoneMs)
-  return !isDigitAt(text, at) && put(parts, 'hour', hour)
+  const value = (name: Part) => found.get(name) ?? Number.NaN
+  const time = timeOfDay(value('hour'), value('minute'), value('second'))
+  const local = momentOf(value('year'), value('month'), value('day'), time) + value('ms')
+  const zoneMs = found.get('zoneMs')
+  // The text is read to its end: a zone can only be that of the source.
+  return zoneMs === undefined ? withZoneAt(text, text.length, local, zone) : local - zoneMs
 }
 
-function takeWord(parts: Parts): boolean {
-  const { text, at } = parts
-  let end = at
-  while (isLetter(text.charCodeAt(end))) end += 1
-  const word = text.slice(at, end).toLowerCase()
-  parts.at = end
-  parts.zoneMayFollow = false
-  if (word === 'am' || word === 'pm') return takeHalfOfDay(parts, word)
+function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at
+  return pattern.exec(text)
+}
+
+type Groups = Readonly<Record<string, string | undefined>>
+
+/** `16:04+0100` and `GMT+0100`, but not `EST+0100`. */
+function mayHaveZone(found: Map<Part, number>, { hour, word }: Groups = {}): boolean {
+  const name = word?.toLowerCase() ?? ''
+  return hour === undefined && !halves.has(name) ? zones.get(name) === 0 : !found.has('zoneMs')
+}
+
+/** False for what is no part, or occurred before. A mark has no group. */
+function takePart(
+  found: Map<Part, number>,
+  { hour, minute, second = '0', decimals = '', day, year, word, again }: Groups = {},
+): boolean {
+  if (hour !== undefined) {
+    put(found, 'minute', Number(minute))
+    put(found, 'second', Number(second))
+    put(found, 'ms', millisecondsIn(decimals))
+    return put(found, 'hour', Number(hour))
+  }
+  if (day !== undefined) return put(found, 'day', Number(day))
+  if (year !== undefined) return put(found, 'year', Number(year))
+  // The zone in brackets that JavaScript adds repeats the offset.
+  if (again !== undefined) return found.has('zoneMs')
+  return word === undefined || takeWord(found, word.toLowerCase())
+}
+
+function takeWord(found: Map<Part, number>, word: string): boolean {
+  if (halves.has(word)) {
+    // Behind the time of day.
+    const hour = hourOfHalf(found.get('hour') ?? Number.NaN, word)
+    return put(found, 'half', 0) && found.set('hour', hour).has('minute')
+  }
   const month = months.get(word)
-  if (month !== undefined) return put(parts, 'month', month)
+  if (month !== undefined) return put(found, 'month', month)
   const hours = zones.get(word)
-  if (hours !== undefined) {
-    // `GMT+0100`, but not `EST+0100`.
-    parts.zoneMayFollow = hours === 0
-    return put(parts, 'zoneMs', hours * 3_600_000)
-  }
-  const repeated = parts.weekday
-  parts.weekday = true
-  return weekdays.has(word) && !repeated
+  if (hours !== undefined) return put(found, 'zoneMs', hours * 3_600_000)
+  return weekdays.has(word) && put(found, 'weekday', 0)
 }
 
-/** Behind the time of day. */
-function takeHalfOfDay(parts: Parts, half: 'am' | 'pm'): boolean {
-  const { hour, hasHalf } = parts
-  parts.hasHalf = true
-  parts.hour = (hour % 12) + (half === 'pm' ? 12 : 0)
-  parts.zoneMayFollow = Number.isNaN(parts.zoneMs)
-  return !hasHalf && hour >= 1 && hour <= 12
-}
-
-/** `+01`, `+0100`, `+01:00`. */
-function takeOffset(parts: Parts): boolean {
-  const { text, at, zoneMs, zoneMayFollow } = parts
-  const end = digitsEnd(text, at + 1)
-  const digits = end - at - 1
-  const colon = digits <= 2 && text.charCodeAt(end) === 0x3a
-  const hours = Number(text.slice(at + 1, digits === 4 ? at + 3 : end))
-  const minutes = digits === 4 || colon ? twoDigits(text, colon ? end + 1 : at + 3) : 0
-  parts.at = colon ? end + 3 : end
-  parts.zoneMayFollow = false
-  if (!(digits <= 2 || digits === 4) || !(hours <= 18 && minutes <= 59)) return false
-  if (isDigitAt(text, parts.at) || !(zoneMayFollow || Number.isNaN(zoneMs))) return false
-  const east = (hours * 60 + minutes) * 60_000
-  parts.zoneMs = text.charCodeAt(at) === 0x2d ? -east : east
-  return true
+function takeOffset(found: Map<Part, number>, text: string, zoneMayFollow: boolean): boolean {
+  if (found.has('zoneMs') && !zoneMayFollow) return false
+  const digits = text.slice(1).replace(':', '')
+  const [hours, minutes] = digits.length > 2 ? [digits.slice(0, -2), digits.slice(-2)] : [digits, '0']
+  const east = (Number(hours) * 60 + Number(minutes)) * 60_000
+  found.set('zoneMs', text.startsWith('-') ? -east : east)
+  return Number(hours) <= 18 && Number(minutes) <= 59
 }
 
 /** False where the part occurred before. */
-function put(parts: Parts, key: 'year' | 'month' | 'day' | 'hour' | 'zoneMs', value: number): boolean {
-  if (!Number.isNaN(parts[key])) return false
-  parts[key] = value
+function put(found: Map<Part, number>, part: Part, value: number): boolean {
+  if (found.has(part)) return false
+  found.set(part, value)
   return true
-}
-
-function isLetter(unit: number): boolean {
-  const lower = unit | 0x20
-  return lower >= 0x61 && lower <= 0x7a
 }
