@@ -117,13 +117,10 @@ export async function startGateway(
 ): Promise<Gateway> {
   const { clock, version, env, stdout, observe } = gatewayDeps
   const ops = createOps(
-    { clock, version, stdout, env },
+    { clock, version, stdout, env, ...(observe && { observe }) },
     { ops: config.ops, log: config.log, spoolPath: config.spool.path },
   )
-  const emit: Emit = (event) => {
-    ops.emit(event)
-    observe?.(event)
-  }
+  const { emit } = ops
   const bound = createStopBound({ ...gatewayDeps, emit }, config.ops.stop_deadline)
   gatewayDeps.stop?.addEventListener('abort', bound.begin, { once: true })
   const ourTime = createOurTime(

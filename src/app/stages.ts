@@ -246,6 +246,7 @@ async function openIncoming(
     { spoolPath: config.spool.path, silence: () => silence },
   )
   opened(() => traffic.stop())
+  ops.attach({ traffic })
   activeMapping.start(ingest, traffic.silentDevices)
   await reload.start()
   const bridgeSessions = await startBridgeSessions(

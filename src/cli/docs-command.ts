@@ -173,7 +173,8 @@ function pathTable(method: string): string {
 
 function raisedBy(code: string): string {
   const events = Object.entries(eventTable).filter(([, { raises = {} }]) => code in raises)
-  return events.map(([name]) => quoted(name)).join(', ')
+  // A state has no event: it is looked at once a second.
+  return events.length === 0 ? 'its state' : events.map(([name]) => quoted(name)).join(', ')
 }
 
 /** Fields that the log writes as several, by name, or by event and name. */

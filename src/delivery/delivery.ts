@@ -46,6 +46,7 @@
 import type { Clock, EpochMs } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
+import type { State } from '../domain/condition-state.ts'
 import type { Spool } from '../spool/spool.ts'
 import { createCredentials } from './credentials/credentials.ts'
 import { whyNoKeys } from './credentials/credentials-reader.ts'
@@ -54,7 +55,7 @@ import { createSenderWorker } from './transport/sender-worker.ts'
 import type { SenderWorker } from './transport/sender-worker.ts'
 import { ownOptions } from './provider-pipeline/options-renewal.ts'
 import { createProviderPipeline } from './provider-pipeline/provider-pipeline.ts'
-import { createOrphanedProviders } from './orphaned-providers.ts'
+import { orphanedProviders } from './orphaned-providers.ts'
 import { createTotalShare } from './total-share.ts'
 import { createDeliveryCounters } from './delivery-counters.ts'
 import { createBatchOperations } from './batch-operations/batch-operations.ts'
@@ -83,6 +84,8 @@ export type Delivery = {
    */
   renew(options: DeliveryOptions): void
   providers(): readonly ProviderView[]
+  /** What is wrong now. */
+  states(): Iterable<State>
   /** How far the service's clock is ahead of ours. Null: no answer has said it. */
   clockOffsetMs(): number | null
   counters(): DeliveryCounters
@@ -119,7 +122,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
   const env = deps.env ?? process.env
   const pipelineDeps = { ...deps, env, counters, total, senderWorker, ledger, waitingBytesMax }
   const pipelines = providers.map((provider) => createProviderPipeline(pipelineDeps, ownOptions(provider)))
-  const orphans = createOrphanedProviders(deps, { known: providers.map(({ name }) => name) })
+  const known = providers.map(({ name }) => name)
   const views = () => pipelines.map((pipeline) => pipeline.view())
   const controls = pipelines.map(({ batchControl }) => batchControl)
   let unlisten = () => {}
@@ -127,10 +130,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
   return {
     start() {
       unlisten = deps.spool.listen({
-        payloadsAdded: (payloads) => {
-          pipelines.forEach((pipeline) => pipeline.payloadsAdded(payloads))
-          orphans.report()
-        },
+        payloadsAdded: (payloads) => pipelines.forEach((pipeline) => pipeline.payloadsAdded(payloads)),
         storeLost: () => pipelines.forEach((pipeline) => pipeline.lost()),
         // Its batches are new to the pipeline, like those after an opening.
         laneAssigned: (provider) =>
@@ -140,7 +140,6 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
           if (!deps.spool.deadLettersFull()) for (const pipeline of pipelines) pipeline.deadLettersHaveRoom()
         },
       })
-      orphans.report()
       for (const pipeline of pipelines) pipeline.start()
     },
     async stop(deadline) {
@@ -154,6 +153,10 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
       next.providers.forEach((provider, index) => pipelines[index]?.renew(provider))
     },
     providers: views,
+    *states() {
+      for (const pipeline of pipelines) yield* pipeline.states()
+      yield* orphanedProviders(deps.spool, known)
+    },
     clockOffsetMs() {
       for (const pipeline of pipelines) {
         const offsetMs = pipeline.clockOffsetMs()

@@ -20,9 +20,9 @@ import {
   type Field,
 } from './event-fields/event-fields.ts'
 import type { Outcome } from './outcome.ts'
-import { clockEventFields, offsetMs } from './event-fields/clock-event.ts'
+import { clockEventFields } from './event-fields/clock-event.ts'
 import { ingestEventFields, listenerEventFields } from './event-fields/ingest-event.ts'
-import { alertEventFields, opsEventFields } from './event-fields/ops-event.ts'
+import { alertEventFields, conditionEventFields, opsEventFields } from './event-fields/ops-event.ts'
 import { spoolEventFields, type HoldReason } from './event-fields/spool-event.ts'
 import { stallEventFields } from './event-fields/stall-event.ts'
 
@@ -42,7 +42,6 @@ const dead = count('those that became dead letters')
 const bytes = field<number>('size in bytes')
 const tookMs = field<number>('duration in ms')
 const retryInMs = field<number>('time until the next try, in ms')
-const act = field<string | null>('what to do; null where the cause does not tell')
 const reason = field<string>('stable code of the reason')
 const detail = field<string>('the reason in words')
 const topic = field<string>('topic of the message')
@@ -177,15 +176,13 @@ export const eventFields = {
     reason: field<HeldReason>('why the batches are held'),
     batches: count('batches held for this reason now'),
     payloads,
-    oldestAt: field<EpochMs>('since when the oldest one is held, Unix time in ms'),
-    batchId: field<BatchId | null>(
-      'id of the batch that was held just now; null where one is held no longer',
-    ),
-    why,
-    requestId,
   },
-  batch_stuck: { provider, batchId, failures: count('failed submissions of the batch') },
-  batch_unstuck: { provider, batchId },
+  endpoint_changed: {
+    provider,
+    state: field<'available' | 'unavailable' | 'unauthorized'>('what the endpoint is now'),
+    why,
+  },
+  credentials_found: { provider, accessKeyId: field<string>('access key that signs from now on') },
   batch_split: { provider, batchId, parts: field<readonly number[]>('payloads of each new batch'), why },
   payload_dead_lettered: { provider, batchId, payloadId, reason, detail, requestId },
   answer_inconsistent: {
@@ -194,7 +191,6 @@ export const eventFields = {
     requestId,
     deviations: field<readonly string[]>('what is wrong with the answer'),
   },
-  wrapper_refused: { provider, why, requestId, retryInMs },
   sender_thread_lost: {
     why,
     batches: count('batches that were being sent'),
@@ -202,49 +198,10 @@ export const eventFields = {
   },
   body_changed: { batchId },
   lane_rotated: { provider, lane, payloads, why },
-  endpoint_available: {
-    provider,
-    unavailableMs: field<number>('how long the endpoint was not available, in ms'),
-  },
-  endpoint_unavailable: {
-    provider,
-    failures: count('failed submissions in a row'),
-    why,
-    requestId,
-    retryInMs,
-    act,
-  },
-  probe_failed: {
-    provider,
-    failures: count('failed submissions in a row'),
-    why,
-    requestId,
-    retryInMs,
-    act,
-  },
-  endpoint_unauthorized: {
-    provider,
-    status: field<number>('HTTP status of the answer'),
-    requestId,
-    message: field<string>('answer of the service'),
-    clockOffsetMs: field<number | null>(`${offsetMs.meaning}; null while unknown`),
-    accessKeyId: field<string | null>('access key that signed; null where it is not known'),
-    retryInMs,
-  },
-  credentials_failed: { provider, why },
-  credentials_found: { provider, accessKeyId: field<string>('access key that signs from now on') },
-  credentials_stale: {
-    provider,
-    why,
-    expiresAt: field<EpochMs | null>('when the old credentials expire, Unix time in ms; null for never'),
-  },
-  credentials_refreshed: { provider },
-  clock_off: { provider, offsetMs },
-  clock_right: { provider, offsetMs },
-  provider_unknown: { provider, payloads: count('payloads that wait') },
 
   ...stallEventFields,
 
+  ...conditionEventFields,
   ...opsEventFields,
   ...alertEventFields,
 

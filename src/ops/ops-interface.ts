@@ -9,7 +9,14 @@ import type { LogConfig, OpsConfig } from './config.ts'
 import type { Status } from './status-schema/status-schema.ts'
 import type { StageViews } from './types.ts'
 
-export type OpsDeps = { clock: Clock; version: string; stdout: Writable; env: NodeJS.ProcessEnv }
+export type OpsDeps = {
+  clock: Clock
+  version: string
+  stdout: Writable
+  env: NodeJS.ProcessEnv
+  /** Gets each event after it is recorded. */
+  observe?: Emit
+}
 
 export type OpsOptions = {
   ops: OpsConfig

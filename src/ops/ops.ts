@@ -1,17 +1,16 @@
 // ops.ts: the gateway seen from outside: log, metrics, conditions, status, HTTP. Entry file of this folder.
 //
 // Promises
-//   Each event becomes a line in the log, a number and, while something is wrong, one condition that says
-//   what, why and what to do. Nothing that loses data is below `error`, and no secret comes out. Ops answers
-//   before the store is opened and after it is lost: it is needed most when the disk is damaged. It never
-//   disturbs the stages: emit() does not throw and does not wait, and what it keeps is bounded.
+//   Each event becomes a line in the log and a number. While something is wrong, one condition says what, why
+//   and what to do. Nothing that loses data is below `error`, and no secret comes out. Ops answers before the
+//   store is opened and after it is lost. It never disturbs the stages: emit() does not throw and does not
+//   wait, and what it keeps is bounded.
 //
 // How
 //   emit     is given to every stage when it is created. Events are about batches and states, never about
 //            single messages: their owners count those, and the counters are read on request
-//   attach   gives the views and counters of the stages, each when it exists. /status and /metrics work while
-//            any of them is missing. Only types of the stages are imported (types.ts), so ops loads none of
-//            their code
+//   attach   gives the views, counters and states of the stages, each when it exists. /status and /metrics
+//            work while any of them is missing. Only types of the stages are imported (types.ts)
 //
 //   createOps -> start (log, HTTP, not ready) -> attach... -> ready -> stopping -> stop (last of all)
 //                   '-> starting..., refusing    '-> refusing, detach -> attach...
@@ -33,17 +32,17 @@
 //   a stage throws         /status answers 500 with the reason; everything else works
 //   systemd-notify hangs   it is killed after 5 s; see systemd-notify.ts
 
+import type { CancelTimer } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { GatewayEvent } from '../domain/event.ts'
 import { conservationOf, createConservationCheck, gonePayloads } from './conservation-check.ts'
 import { createConditionHistory } from './conditions/condition-history.ts'
+import { createCauses } from './conditions/causes.ts'
 import { createConditions } from './conditions/conditions.ts'
 import { writeError } from '../std/journal.ts'
 import { controlSocketPath } from './config.ts'
-import { alertConditions } from './conditions/alert-conditions.ts'
 import { spoolConditions } from './conditions/spool-conditions.ts'
 import { createEventConditions } from './conditions/event-conditions.ts'
-import { createFillConditions } from './conditions/fill-conditions.ts'
 import { openHttp, type HttpServer } from './http/http.ts'
 import { createHistory } from './history/history.ts'
 import { createLog } from './logging/logging.ts'
@@ -84,12 +83,15 @@ export { toDeadLetterParams } from './http/dead-letter-params.ts'
 export { requestCodes } from './http/json-answer.ts'
 export { listOf } from './http/http-routing/route-list.ts'
 export { routes } from './http/route-table.ts'
-export { heldActs } from './events/held-batch-events.ts'
+export { heldActs } from './conditions/delivery-conditions.ts'
 export { toBatchParams } from './http/batch-params.ts'
 export { isQuietAt, type SilenceConfig } from './silence-config.ts'
 export { answerShape, statusSchema, type Status } from './status-schema/status-schema.ts'
 
 export type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'
+
+/** A state that lasts shorter may be missed. */
+const lookEveryMs = 1000
 
 export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const { clock, version, stdout, env } = deps
@@ -97,9 +99,9 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const stages: StageViews = { ingest: null, spool: null, delivery: null }
   const log = createLog({ clock, stdout, env }, options.log)
   const past = createConditionHistory({ clock })
-  const conditions = createConditions({ clock, cleared: past.cleared })
+  const conditions = createConditions({ clock, cleared: past.cleared, emit })
+  const causes = createCauses(stages)
   const eventConditions = createEventConditions(conditions)
-  const fillConditions = createFillConditions(conditions)
   const checkConservation = createConservationCheck({ clock, conditions })
   const metrics = createMetrics({ view: metricsView, lanes: () => stages.spool?.lanes() ?? [] })
   const notify = createNotify({ clock, env })
@@ -109,6 +111,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   let notReady: string | null = 'starting'
   let isStopping = false
   let http: HttpServer | null = null
+  let cancelLook: CancelTimer = () => {}
 
   return {
     emit,
@@ -142,6 +145,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
         writeError(stdout, env, `${JSON.stringify(line)}\n`)
       }
     }
+    deps.observe?.(event)
   }
 
   function remember(event: GatewayEvent): void {
@@ -154,6 +158,16 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     else if (event.unconfirmedWrites > 0) recovered = event.payloads - totals.payloads + gonePayloads(totals)
   }
 
+  /** For the log and the history. Who asks for the conditions makes it look, too. */
+  function lookAgain(): void {
+    cancelLook = clock.after(lookEveryMs, lookAgain)
+    try {
+      reconcile()
+    } catch {
+      // A stage has a fault: /status and the alerts say it.
+    }
+  }
+
   function attach(more: Partial<StageViews>): void {
     Object.assign(stages, more)
     more.spool?.listen?.({ writeEnded: metrics.writeEnded })
@@ -161,8 +175,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   async function start(): Promise<void> {
     history.start()
-    // It never rejects.
-    history.follow(() => void past.save(stages.records ?? null))
+    cancelLook = clock.after(lookEveryMs, lookAgain)
+    history.follow(() => void past.save(stages.records ?? null)) // It never rejects.
     http = await openHttp(
       {
         version,
@@ -197,8 +211,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     history.detached()
     eventConditions.countersBegin()
     // The next stages report what is wrong then. The clock is no stage, and the spool reports its openings.
-    const stay = { ...spoolConditions, ...alertConditions }
-    conditions.clearOthers((code) => code in stay || code.startsWith('CLOCK_'))
+    const stays = (code: string) => code in spoolConditions || /^(CLOCK_|ALERTS_)/.test(code)
+    conditions.clearOthers(stays)
   }
 
   function starting(progress: string): void {
@@ -231,6 +245,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   async function stop(): Promise<void> {
     notReady ??= 'stopping'
+    cancelLook()
     history.stop()
     events.stop()
     metrics.stop()
@@ -241,6 +256,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function reconcile(): void {
+    conditions.look(causes())
     const { spool } = stages
     const totals = spool?.totals()
     const isLost = spool?.holdReason() === 'store_lost'
@@ -249,7 +265,6 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       MESSAGES_DROPPED: stages.ingest?.counters().dropped ?? 0,
       deadLettersKept: isLost ? null : (totals?.deadLetters ?? 0),
     })
-    if (totals !== undefined) fillConditions.update(totals)
     checkConservation(conservationOf(stages, recovered), spool?.isWriting?.() === true || isLost)
   }
 
@@ -260,7 +275,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   function situation(): Situation {
     const source = verdictSource(view())
     const isReady = notReady === null
-    const isComplete = isReady && !conditions.isFull
+    const isComplete = isReady && conditions.hidden === 0
     return { ...verdictOf(source), isReady, isComplete, conditions: source.conditions }
   }
 

@@ -11,6 +11,7 @@ import type { Delivery } from '../delivery/delivery.ts'
 import type { BatchOperations, ProviderView } from '../delivery/types.ts'
 import type { TimeView } from '../domain/arrival.ts'
 import type { WithheldValue } from '../domain/payload.ts'
+import type { StateSource } from '../domain/condition-state.ts'
 import type { LedgerOutcome } from '../domain/settlement.ts'
 import type {
   ClientView,
@@ -40,7 +41,8 @@ export type StageViews = {
     | (Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull' | 'lanes' | 'totals'> &
         Partial<Pick<Spool, 'writeState' | 'isWriting' | 'listen'>>)
     | null
-  delivery: Pick<Delivery, 'providers' | 'counters'> | null
+  delivery: (Pick<Delivery, 'providers' | 'counters'> & Partial<StateSource>) | null
+  traffic?: StateSource | null
   /** Shows messages as they come. */
   certificates?: { certificates(): readonly CertificateView[] } | null
   taps?: Pick<Taps, 'open'> | null

@@ -54,7 +54,9 @@ test('a file that is missing is a condition from the start on, until it appears,
   const { pipeline, write } = await start({ hasKeys: false })
   const isOpen = () => pipeline.codes().includes('CREDENTIALS_MISSING')
   await pipeline.until(isOpen)
-  expect(pipeline.log()).toMatch(/"level":"error".*"event":"credentials_failed".*ENOENT/)
+  expect(pipeline.log()).toMatch(
+    /"level":"error".*"event":"condition_raised","code":"CREDENTIALS_MISSING".*ENOENT/,
+  )
   await pipeline.publish('truck-1', ...messages(10))
   await write()
   await pipeline.until(() => pipeline.status().totals.delivered === 10)

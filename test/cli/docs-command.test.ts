@@ -56,7 +56,7 @@ describe('docs', () => {
       ...Object.keys(eventFields).map((name) => `| \`${name}\` | `),
     ])
       expect(readme).toContain(text)
-    expect(readme).toMatch(/\| `endpoint_unavailable` \| warn \| .* raises `ENDPOINT_UNAVAILABLE`, clears /)
+    expect(readme).toMatch(/\| `messages_dropped` \| error \| .* raises `MESSAGES_DROPPED` /)
   })
 
   test('does not create a missing README', async () => {

@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from 'node:http'
 import { once } from 'node:events'
 import { createServer as createNetServer, type AddressInfo } from 'node:net'
+import { stateSamples } from '../support/event-samples.ts'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ProviderName } from '../../src/domain/ids.ts'
 import {
@@ -44,17 +45,15 @@ describe('status', () => {
         lanes: [lane(1, { pending: 5, pendingBytes: 2048, oldestAt: 1_750_000_000_000 })],
         providers: [provider('default', { ratePerS: 2 })],
         totals: spoolTotals({ payloads: 9, openBytes: 2048 }),
+        states: [
+          {
+            ...stateSamples.ENDPOINT_UNAVAILABLE,
+            provider: 'default' as ProviderName,
+            why: 'HTTP 500 \u001b[2J.',
+          },
+        ],
       }),
     )
-    world.ops.emit({
-      kind: 'endpoint_unavailable',
-      provider: 'default' as ProviderName,
-      failures: 5,
-      why: 'HTTP 500 \u001b[2J.',
-      requestId: 'r',
-      retryInMs: 1,
-      act: null,
-    })
     await world.ops.start()
     await world.ops.ready()
     const { status, stdout, stderr } = await runCli(['status', '--url', world.ops.url() ?? ''])
@@ -104,19 +103,19 @@ describe('status', () => {
     '--watch on $columns x $rows: one screen with the verdict, every problem, and what is left out',
     async ({ last, ...size }) => {
       await using world = opsWorld()
-      world.ops.attach(stages({ providers: ['a', 'b', 'c', 'd'].map((name) => provider(name, {})) }))
+      const why = `HTTP 500, ${'a long cause '.repeat(12)}.`
+      world.ops.attach(
+        stages({
+          providers: ['a', 'b', 'c', 'd'].map((name) => provider(name, {})),
+          states: (['a', 'b', 'c'] as ProviderName[]).map((name) => ({
+            ...stateSamples.ENDPOINT_UNAVAILABLE,
+            provider: name,
+            why,
+          })),
+        }),
+      )
       await world.ops.start()
       await world.ops.ready()
-      for (const name of ['a', 'b', 'c'] as ProviderName[])
-        world.ops.emit({
-          kind: 'endpoint_unavailable',
-          provider: name,
-          failures: 5,
-          why: `HTTP 500, ${'a long cause '.repeat(12)}.`,
-          requestId: 'r',
-          retryInMs: 1,
-          act: null,
-        })
       const stop = new AbortController()
       const shown = keptOutput()
       const io = commandIo({

@@ -167,7 +167,7 @@ test('what waits for room in the dead letters has a bound: then its provider wai
       .filter(({ role }) => role.kind === 'retry')
       .reduce((sum, { pendingBytes, sealedBytes }) => sum + pendingBytes + sealedBytes, 0)
   const isWaiting = () =>
-    world.ofKind('delivery_stalled').some(({ reason }) => reason === 'dead_letters_full')
+    world.states('DELIVERY_STALLED').some(({ reason }) => reason === 'dead_letters_full')
   for (let n = 0; n < 2000 && !isWaiting(); n += 1) {
     const names = ['a', 'b', 'c'].map((name) => `${name}${n}${'x'.repeat(8000)}`)
     for (const id of await world.publishFor('one', ...names)) isGuilty.add(id)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../../src/std/gateway-error.ts'
 import { createOps } from '../../src/ops/ops.ts'
-import { eventSamples } from '../support/event-samples.ts'
+import { eventSamples, stateSamples } from '../support/event-samples.ts'
 import {
   handClock,
   keptOutput,
@@ -71,8 +71,9 @@ describe('a gateway that refuses its spool', () => {
   test('shows nothing of the stages that were closed, and counts from zero', async () => {
     await using world = opsWorld()
     const { ops } = world
-    ops.attach(stages({ providers: [provider('default')], lanes: [lane(1)] }))
-    ops.emit(eventSamples.endpoint_unavailable)
+    const states = [stateSamples.ENDPOINT_UNAVAILABLE]
+    ops.attach(stages({ providers: [provider('default')], lanes: [lane(1)], states }))
+    expect(ops.status().conditions.map(({ code }) => code)).toEqual(['ENDPOINT_UNAVAILABLE'])
     ops.emit(eventSamples.clock_unknown)
     ops.emit(eventSamples.spool_refused)
     ops.detach()

@@ -10,7 +10,7 @@ import {
   startedOps,
 } from '../support/ops-world.ts'
 import { mappingStage } from '../support/mapping-stage.ts'
-import { eventSamples } from '../support/event-samples.ts'
+import { eventSamples, stateSamples } from '../support/event-samples.ts'
 
 describe('the status', () => {
   const view = {
@@ -181,8 +181,8 @@ describe('the status', () => {
     ['Next try with the next payload.', { nextAttemptAt: 1_750_000_000_000 }],
   ])('says when delivery tries again, as it is now: %s', async (next, more) => {
     await using world = opsWorld()
-    world.ops.attach(stages({ providers: [provider('north', more)] }))
-    world.ops.emit(eventSamples.endpoint_unavailable)
+    const states = [stateSamples.ENDPOINT_UNAVAILABLE]
+    world.ops.attach(stages({ providers: [provider('north', more)], states }))
     expect(world.ops.status().conditions[0]?.what).toBe(
       `Cannot deliver for provider "north": the service answers 500. Data is kept. ${next}`,
     )

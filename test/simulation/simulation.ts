@@ -122,9 +122,9 @@ export async function runSeed(
       if (event.kind === 'store_lost') fleet.storeLost()
       if (event.kind === 'spool_refused') fleet.spoolRefused()
       if (event.kind === 'lane_rotated') rotated(world)
-      if (event.kind === 'endpoint_available')
+      if (event.kind === 'endpoint_changed' && event.state === 'available')
         world.endpoints.available(event.provider, { atMs: kernel.monotonicMs, life: kernel.life })
-      if (event.kind === 'endpoint_unavailable') {
+      if (event.kind === 'endpoint_changed' && event.state === 'unavailable') {
         const { provider, why } = event
         const now = { atMs: kernel.monotonicMs, life: kernel.life }
         lookAtEndpoint(world, provider)

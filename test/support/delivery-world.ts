@@ -9,6 +9,9 @@ import type { SenderWorker } from '../../src/delivery/transport/sender-worker.ts
 import { defaultBackoff } from '../../src/delivery/delivery-options.ts'
 import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
+import type { State, StateCode } from '../../src/domain/condition-state.ts'
+import { presentOf } from '../../src/ops/conditions/causes.ts'
+import { createConditions, type Condition } from '../../src/ops/conditions/conditions.ts'
 import { defaultProvider } from '../../src/domain/ids.ts'
 import type { PayloadId, ProviderName } from '../../src/domain/ids.ts'
 import { openSpool } from '../../src/spool/spool.ts'
@@ -84,6 +87,13 @@ export type DeliveryWorld = {
   /** Moves time, letting each timer's work end before the next. */
   pass(ms: number): Promise<void>
   ofKind<K extends GatewayEvent['kind']>(kind: K): Extract<GatewayEvent, { kind: K }>[]
+  /** Of a code, that hold now. */
+  states<Code extends StateCode>(code: Code): Extract<State, { code: Code }>[]
+  /** The conditions of the states, worst first. */
+  conditions(): readonly Condition[]
+  codes(): readonly string[]
+  /** How often a condition was raised and cleared, as a look each second sees it. */
+  changes(code: StateCode): { raised: number; cleared: number }
   /** Starts another delivery and spool on the same disk, as after a crash of the process. */
   crash(provider?: Partial<ProviderOptions>): Promise<void>
   end(): Promise<void>
@@ -117,6 +127,16 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
   const events: GatewayEvent[] = []
   const emit = (event: GatewayEvent) => void events.push(event)
   let ids = 0
+  const said: string[] = []
+  const register = createConditions({
+    clock,
+    emit: (event) => void ('code' in event && said.push(`${event.kind} ${event.code}`)),
+  })
+  let lookedMs = 0
+  const look = () => {
+    lookedMs = clock.monotonic()
+    register.look([...world.delivery.states()].map(presentOf))
+  }
   const newId = () => `00000000-0000-4000-8000-${String(++ids).padStart(12, '0')}`
 
   const open = () =>
@@ -168,6 +188,7 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
       const untilMs = clock.monotonic() + ms
       for (;;) {
         await world.quiet()
+        if (clock.monotonic() - lookedMs >= 1000) look()
         const nextMs = clock.nextIn()
         const restMs = untilMs - clock.monotonic()
         if (nextMs === null || nextMs > restMs) {
@@ -179,6 +200,20 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
     },
     ofKind: <K extends GatewayEvent['kind']>(kind: K) =>
       events.filter((event): event is Extract<GatewayEvent, { kind: K }> => event.kind === kind),
+    states: <Code extends StateCode>(code: Code) =>
+      [...world.delivery.states()].filter(
+        (state): state is Extract<State, { code: Code }> => state.code === code,
+      ),
+    conditions() {
+      look()
+      return register.open()
+    },
+    codes: () => world.conditions().map(({ code }) => code),
+    changes(code) {
+      look()
+      const times = (kind: string) => said.filter((one) => one === `${kind} ${code}`).length
+      return { raised: times('condition_raised'), cleared: times('condition_cleared') }
+    },
     async crash(provider) {
       const old = world.delivery
       disk.crash({ keepRunning: true })

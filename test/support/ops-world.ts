@@ -9,6 +9,7 @@ import { keptStoreNames, type KeptStore } from '../../src/domain/kept-store.ts'
 import { Writable } from 'node:stream'
 import { Agent, fetch as fetchBy } from 'undici'
 import type { Clock } from '../../src/std/clock.ts'
+import type { State } from '../../src/domain/condition-state.ts'
 import type { LaneId, ProviderName } from '../../src/domain/ids.ts'
 import type { DeliveryCounters, ProviderView } from '../../src/delivery/types.ts'
 import type { IngestCounters } from '../../src/ingest/ingest.ts'
@@ -228,6 +229,8 @@ export function stages(view: {
   totals?: SpoolTotals
   providers?: readonly ProviderView[]
   delivery?: DeliveryCounters
+  /** What is wrong now. */
+  states?: readonly State[]
 }): StageViews {
   return {
     ingest: { counters: () => view.ingest ?? ingestCounters(), addresses: () => ['mqtt://127.0.0.1:1883'] },
@@ -241,6 +244,7 @@ export function stages(view: {
     delivery: {
       providers: () => view.providers ?? [],
       counters: () => view.delivery ?? deliveryCounters(),
+      states: () => view.states ?? [],
     },
   }
 }

@@ -1,91 +1,63 @@
 // backlog-watch.ts: a fault that nothing else notices, because each part works: payloads are delivered, and
 // more come in than go out. Payloads then wait longer and longer, until the spool is full.
 //
-//   backlog_grows   the oldest live payload of a provider waits for two minutes or more, or the oldest one of
-//                   backfill for 15 minutes, and within the last minute the payloads that wait did not become
-//                   fewer, though the service accepted some. Again every minute with other numbers; with
-//                   `payloads` 0 when it is over: nothing waits for half as long, they became fewer, or the
-//                   service accepts none, which has a condition of its own
+// BACKLOG_GROWS: the oldest live payload of a provider waits for two minutes or more, or the oldest one of
+// backfill for 15 minutes, and within the last minute the payloads that wait did not become fewer, though the
+// service accepted some. It is over when nothing waits for half as long, when they became fewer, or when the
+// service accepts none, which has a condition of its own.
 //
 // Held batches wait for a person and do not count. Bound: a minute of numbers for each provider.
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
-import type { Emit } from '../../domain/event.ts'
 import type { ProviderName } from '../../domain/ids.ts'
+import type { State } from '../../domain/condition-state.ts'
 import type { Delivery } from '../../delivery/delivery.ts'
 import type { Spool } from '../../spool/spool.ts'
 
 export type BacklogDeps = {
   clock: Clock
-  emit: Emit
   lanes: Spool['lanes']
   providers: Delivery['providers']
 }
 
 type Backlog = { payloads: number; oldestAt: EpochMs | null; waitedMs: number }
 
-type Watched = { samples: { atMs: number; payloads: number }[]; saidMs: number | null }
+type Watched = { samples: { atMs: number; payloads: number }[]; isGrowing: boolean }
 
 const waitsMs = 120_000
 const waitsNoMoreMs = 60_000
 /** So much longer may backfill wait. */
 const backfillFactor = 7.5
 const spanMs = 60_000
-const againMs = 60_000
 
-export function createBacklogCheck({ clock, emit, lanes, providers }: BacklogDeps) {
+export function createBacklogCheck({ clock, lanes, providers }: BacklogDeps) {
   const watched = new Map<ProviderName, Watched>()
-  return { check }
+  return { states }
 
-  function check(): void {
+  function* states(): Generator<State> {
     const backlogs = backlogsOf(lanes(), clock.now())
     for (const { name, endpoint, lastAcceptedAt, ratePerS } of providers()) {
-      const backlog = backlogs.get(name) ?? nothing
+      const { waitedMs, ...backlog } = backlogs.get(name) ?? nothing
       const isDelivering =
         endpoint === 'available' && lastAcceptedAt !== null && clock.now() - lastAcceptedAt < waitsMs
-      judge(name, backlog, { isDelivering, ratePerS })
+      const before = watched.get(name) ?? { samples: [], isGrowing: false }
+      const { isGrowing, grownBy, samples } = judged(before, { ...backlog, waitedMs }, isDelivering)
+      watched.set(name, { samples, isGrowing })
+      if (isGrowing) yield { code: 'BACKLOG_GROWS', provider: name, ...backlog, grownBy, ratePerS }
     }
   }
 
-  function judge(
-    provider: ProviderName,
-    { payloads, oldestAt, waitedMs }: Backlog,
-    { isDelivering, ratePerS }: { isDelivering: boolean; ratePerS: number },
-  ): void {
+  function judged({ samples, isGrowing }: Watched, { payloads, waitedMs }: Backlog, isDelivering: boolean) {
     const nowMs = clock.monotonic()
-    const known = watched.get(provider) ?? { samples: [], saidMs: null }
-    watched.set(provider, known)
-    const old = known.samples.findIndex(({ atMs }) => nowMs - atMs <= spanMs)
-    known.samples.splice(0, old < 0 ? known.samples.length : old)
-    const first = known.samples[0]
-    known.samples.push({ atMs: nowMs, payloads })
-    const isFewer = first !== undefined && payloads < first.payloads
-    if (known.saidMs !== null && (!isDelivering || waitedMs < waitsNoMoreMs || isFewer)) {
-      known.saidMs = null
-      emit({
-        kind: 'backlog_grows',
-        provider,
-        payloads: 0,
-        grownBy: 0,
-        oldestAt: null,
-        ratePerS,
-        first: false,
-      })
-      return
-    }
-    if (!isDelivering || waitedMs < waitsMs || isFewer || first === undefined) return
-    if (nowMs - first.atMs < spanMs / 2 || (known.saidMs !== null && nowMs - known.saidMs < againMs)) return
+    const recent = samples.filter(({ atMs }) => nowMs - atMs <= spanMs)
+    const first = recent[0] ?? { atMs: nowMs, payloads }
+    const isNow =
+      isDelivering &&
+      waitedMs >= (isGrowing ? waitsNoMoreMs : waitsMs) &&
+      payloads >= first.payloads &&
+      (isGrowing || nowMs - first.atMs >= spanMs / 2)
     const grownBy = payloads - first.payloads
-    emit({
-      kind: 'backlog_grows',
-      provider,
-      payloads,
-      grownBy,
-      oldestAt,
-      ratePerS,
-      first: known.saidMs === null,
-    })
-    known.saidMs = nowMs
+    return { isGrowing: isNow, grownBy, samples: [...recent, { atMs: nowMs, payloads }] }
   }
 }
 

@@ -18,6 +18,7 @@
 import { join } from 'node:path'
 import type { CancelTimer, Clock, EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
+import type { State } from '../../domain/condition-state.ts'
 import type { IngestCounters } from '../../ingest/ingest.ts'
 import { isQuietAt, type SilenceConfig } from '../../ops/ops.ts'
 import { readRegular, replaceRegular } from '../../std/file-system/regular-file.ts'
@@ -28,6 +29,7 @@ import { createTrafficHistory, type TrafficHistory } from './traffic-history.ts'
 export type TrafficWatch = {
   /** For the device monitor, which gives it each device. */
   silentDevices: SilentDevices
+  states(): Iterable<State>
   /** Writes the history. Never rejects. */
   stop(): Promise<void>
 }
@@ -87,6 +89,7 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
   schedule()
   return {
     silentDevices,
+    states: backlog.states,
     async stop() {
       cancel()
       silence.check(deps.counters())
@@ -101,7 +104,6 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
       if (!deps.takesIn()) deps.notListening()
       silence.check(counters)
       unmapped.check(counters)
-      backlog.check()
       if (deps.clock.monotonic() - writtenMs >= writeEveryMs) {
         writtenMs = deps.clock.monotonic()
         writing = write()

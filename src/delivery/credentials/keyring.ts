@@ -6,6 +6,7 @@
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import { messageOf } from '../../std/gateway-error.ts'
 import type { Emit } from '../../domain/event.ts'
+import type { State } from '../../domain/condition-state.ts'
 import { createCredentials } from './credentials.ts'
 import type { Credentials } from './access-keys.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
@@ -27,9 +28,10 @@ export type Keyring = {
   accessKeyId(): string | null
   /**
    * Calls `changed` when the files of the credentials contain new ones, until it is cancelled. A file that is
-   * wrong is reported at once, and not only when the first device has sent.
+   * wrong is a state at once, and not only when the first device has sent.
    */
   watch(changed: () => void): CancelTimer
+  states(): Iterable<State>
 }
 
 type Deps = {
@@ -48,7 +50,9 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
   let generation = 0
   /** The credentials were read again since the last success. */
   let spent = false
-  let missing = false
+  /** Why there are none. */
+  let missing: string | null = null
+  let stale: { why: string; expiresAt: number | null } | null = null
   let renewing: Promise<void> | null = null
 
   return {
@@ -72,21 +76,22 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
     accessKeyId() {
       return current?.accessKeyId ?? null
     },
+    states,
     watch(changed) {
       // Neither call rejects.
-      if (options.credentials.source === 'file') void report()
+      if (options.credentials.source === 'file') void ready({ again: false })
       return source.watch(() => {
         spent = false
-        // It reports that there are keys now.
+        // That there are keys now shows in the states.
         void ready({ again: false })
         changed()
       })
     },
   }
 
-  async function report(): Promise<void> {
-    const why = await ready({ again: false })
-    if (why !== null) emit({ kind: 'credentials_failed', provider, why })
+  function* states(): Generator<State> {
+    if (missing !== null) yield { code: 'CREDENTIALS_MISSING', provider, why: missing }
+    if (stale !== null) yield { code: 'CREDENTIALS_STALE', provider, ...stale }
   }
 
   function ready({ again }: { again: boolean }): Promise<string | null> {
@@ -98,22 +103,21 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
       take(await looking)
       return null
     } catch (error) {
-      missing = true
-      return messageOf(error)
+      missing = messageOf(error)
+      return missing
     }
   }
 
   function take(found: Credentials): void {
-    if (found === current && !missing) return
-    if (missing || found.accessKeyId !== current?.accessKeyId)
+    if (found === current && missing === null) return
+    if (missing !== null || found.accessKeyId !== current?.accessKeyId)
       emit({ kind: 'credentials_found', provider, accessKeyId: found.accessKeyId })
     current = found
-    missing = false
+    missing = null
   }
 
   function refreshFailed(failure: { why: string; expiresAt: number | null } | null): void {
-    if (failure === null) emit({ kind: 'credentials_refreshed', provider })
-    else emit({ kind: 'credentials_stale', provider, ...failure })
+    stale = failure
   }
 
   async function renew(signedAt: number): Promise<void> {

@@ -24,6 +24,7 @@ import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { BatchId, ProviderName } from '../../domain/ids.ts'
 import type { UnreachableReason } from '../../domain/outcome.ts'
+import type { State } from '../../domain/condition-state.ts'
 import type { BackoffOptions } from '../delivery-options.ts'
 import type { EndpointState } from '../types.ts'
 import { credentialsWait, fullJitter, probeInterval } from './backoff.ts'
@@ -82,6 +83,7 @@ export type Endpoint = {
   opensAt(): number | null
   /** Lets the next probe start now. */
   probeNow(): void
+  states(): readonly State[]
 }
 
 type Deps = { clock: Clock; random: () => number; emit: Emit }
@@ -104,10 +106,13 @@ export function createEndpoint(
   /** Two different batches show that it is not the fault of one batch. */
   const failedBatches = new Set<BatchId>()
   let credentialsMissing = false
-  /** The reason of the last `endpoint_unavailable`; null where another event says why. */
+  /** Why it is not available; null where the credentials say it. */
+  let problem: State | null = null
+  /** The reason of the last `endpoint_changed`. */
   let reported: UnreachableReason | 'answer' | null = null
 
-  return { view, enter, isValid, leave, opensAt, probeNow }
+  const states = () => (problem === null ? [] : [problem])
+  return { view, enter, isValid, leave, opensAt, probeNow, states }
 
   function enter(): Pass | null {
     if (clock.monotonic() < opensAtMs) return null
@@ -155,11 +160,10 @@ export function createEndpoint(
     failedBatches.clear()
     credentialsMissing = false
     if (state === 'available') return
-    const unavailableMs = Math.max(0, clock.now() - since)
-    setState('available')
+    setState('available', 'A submission succeeded.')
+    problem = null
     probesFailed = 0
     opensAtMs = clock.monotonic()
-    emit({ kind: 'endpoint_available', provider, unavailableMs })
   }
 
   function failed(pass: Pass, report: Extract<Report, { kind: 'failure' }>): void {
@@ -196,53 +200,51 @@ export function createEndpoint(
     const wasUnauthorized = state === 'unauthorized' && pass.probe
     stayUnavailable(pass, 0)
     // What was said of the credentials is over, and still nothing is accepted.
-    if (wasUnauthorized) emitUnavailable(report)
+    if (wasUnauthorized) noteUnavailable(report)
   }
 
   function refusedAll(pass: Pass, report: Extract<Report, { kind: 'wrapper' }>): void {
     failuresInRow = 0
     const retryInMs = probeInterval(random, backoff)
     if (state === 'available') {
-      setState('unavailable')
+      setState('unavailable', report.why)
       probesFailed = 0
       opensAtMs = clock.monotonic() + retryInMs
     } else stayUnavailable(pass, pass.probe ? retryInMs : 0)
-    emit({ kind: 'wrapper_refused', provider, why: report.why, requestId: report.requestId, retryInMs })
+    problem = { code: 'WRAPPER_REFUSED', provider, why: report.why, requestId: report.requestId }
+    reported = 'answer'
   }
 
   function becomeUnavailable(report: Unavailable): void {
-    setState('unavailable')
+    reported = reasonOf(report)
+    setState('unavailable', report.why)
     probesFailed = 0
     waitForProbe((report.kind === 'failure' ? report.retryAfterMs : null) ?? 0)
-    emitUnavailable(report)
+    noteUnavailable(report)
   }
 
   function stillUnavailable(pass: Pass, report: Unavailable): void {
     if (!pass.probe) return
-    // Another reason than the reported one: what a person can do has changed.
-    const isNew = reported !== (('reason' in report ? report.reason : undefined) ?? 'answer')
-    if (isNew) emitUnavailable(report)
-    else emit({ kind: 'probe_failed', ...shownOf(report) })
+    noteUnavailable(report)
   }
 
-  function emitUnavailable(report: Unavailable): void {
-    reported = ('reason' in report ? report.reason : undefined) ?? 'answer'
-    emit({ kind: 'endpoint_unavailable', ...shownOf(report) })
-  }
-
-  function shownOf(report: Unavailable) {
+  function noteUnavailable(report: Unavailable): void {
     const { why, requestId } = report
     const { act = null } = report.kind === 'failure' ? report : {}
     const failures = Math.max(failuresInRow, unsuccessfulInRow)
-    const retryInMs = Math.max(0, opensAtMs - clock.monotonic())
-    return { provider, failures, why, requestId, retryInMs, act }
+    problem = { code: 'ENDPOINT_UNAVAILABLE', provider, failures, why, requestId, act }
+    // Another reason than the reported one: what a person can do has changed.
+    if (reported === reasonOf(report)) return
+    reported = reasonOf(report)
+    emit({ kind: 'endpoint_changed', provider, state, why })
   }
 
   /** A late answer of the time before, or a failed probe; only the probe makes the next wait longer. */
   function stayUnavailable(pass: Pass, atLeastMs: number): void {
     if (state === 'unauthorized' && pass.probe) {
       // The probe passed the signature check, or got no answer: neither needs the long probe interval.
-      setState('unavailable')
+      state = 'unavailable'
+      since = clock.now()
       probesFailed = 0
     }
     if (pass.probe) {
@@ -262,31 +264,21 @@ export function createEndpoint(
     const missing = report.kind === 'no_credentials'
     reported = null
     if (state !== 'unauthorized' || missing !== credentialsMissing) probesFailed = 0
-    if (state !== 'unauthorized') setState('unauthorized')
+    if (state !== 'unauthorized')
+      setState('unauthorized', missing ? report.why : `The service answers ${report.status}.`)
     credentialsMissing = missing
     probesFailed += 1
     const retryInMs = missing ? credentialsWait(probesFailed, backoff) : probeInterval(random, backoff)
     opensAtMs = clock.monotonic() + retryInMs
-    if (missing) {
-      emit({ kind: 'credentials_failed', provider, why: report.why })
-      return
-    }
-    const { status, requestId, message, clockOffsetMs, accessKeyId } = report
-    emit({
-      kind: 'endpoint_unauthorized',
-      provider,
-      status,
-      requestId,
-      message,
-      clockOffsetMs,
-      accessKeyId,
-      retryInMs,
-    })
+    const { kind: _kind, ...facts } = report
+    // Without credentials, the keyring says it.
+    problem = 'status' in facts ? { code: 'ENDPOINT_UNAUTHORIZED', provider, ...facts } : null
   }
 
-  function setState(next: EndpointState): void {
+  function setState(next: EndpointState, why: string): void {
     state = next
     since = clock.now()
+    emit({ kind: 'endpoint_changed', provider, state, why })
   }
 
   function opensAt(): number | null {
@@ -302,4 +294,9 @@ export function createEndpoint(
     const waiting = state !== 'available' || waitMs > 0
     return { state, since, nextAttemptAt: waiting ? clock.now() + Math.max(0, Math.round(waitMs)) : null }
   }
+}
+
+/** Of an answer, what a person can do is always the same. */
+function reasonOf(report: Unavailable): UnreachableReason | 'answer' {
+  return ('reason' in report ? report.reason : undefined) ?? 'answer'
 }

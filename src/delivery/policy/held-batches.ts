@@ -13,7 +13,13 @@ import type { HeldReason } from '../../domain/held.ts'
 import type { InFlightBatch } from './types.ts'
 
 /** The batches of one reason. */
-export type HeldGroup = { batches: number; payloads: number; oldestAt: EpochMs }
+export type HeldGroup = {
+  batches: number
+  payloads: number
+  oldestAt: EpochMs
+  /** The one that was held last. */
+  latest: InFlightBatch
+}
 
 export type HeldBatches = {
   size(): number
@@ -51,6 +57,7 @@ export function createHeldBatches({ clock }: { clock: Clock }): HeldBatchesStore
   /** In the order in which they were held, so the first is the oldest. */
   const byReason = new Map<HeldReason, Set<InFlightBatch>>()
   const payloads = new Map<HeldReason, number>()
+  const latest = new Map<HeldReason, InFlightBatch>()
   let heap: Entry[] = []
   /** In a submission, or in the hands of an operator's command. */
   const running = new Set<InFlightBatch>()
@@ -75,8 +82,13 @@ export function createHeldBatches({ clock }: { clock: Clock }): HeldBatchesStore
     group(reason) {
       const [oldest] = byReason.get(reason) ?? []
       if (oldest === undefined) return null
-      const batches = byReason.get(reason)?.size ?? 0
-      return { batches, payloads: payloads.get(reason) ?? 0, oldestAt: oldest.held?.since ?? clock.now() }
+      const last = latest.get(reason) ?? oldest
+      return {
+        batches: byReason.get(reason)?.size ?? 0,
+        payloads: payloads.get(reason) ?? 0,
+        oldestAt: oldest.held?.since ?? clock.now(),
+        latest: reasons.get(last) === reason ? last : oldest,
+      }
     },
     has: (batch) => reasons.has(batch),
     put,
@@ -97,6 +109,7 @@ export function createHeldBatches({ clock }: { clock: Clock }): HeldBatchesStore
 
   function put(batch: InFlightBatch, reason: HeldReason): void {
     const before = reasons.get(batch)
+    latest.set(reason, batch)
     if (before !== reason) {
       if (before !== undefined) leaveReason(batch, before)
       reasons.set(batch, reason)

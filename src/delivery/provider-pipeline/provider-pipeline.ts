@@ -32,6 +32,7 @@ import { createBatchControl } from './batch-control.ts'
 import { mustWaitForRoom, createBatchPlaces } from './batch-places.ts'
 import type { PipelineDeps, ProviderPipeline } from './types.ts'
 import { recoverBatches } from './recovered-batches.ts'
+import { heldStates } from './held-report.ts'
 import { createSettler } from './settler.ts'
 import { createWakeTimer } from '../watch/wake-timer.ts'
 import { createWatch, sightOf, type Sight } from '../watch/watch.ts'
@@ -39,8 +40,8 @@ import { createWatch, sightOf, type Sight } from '../watch/watch.ts'
 export function createProviderPipeline(deps: PipelineDeps, options: ProviderOptions): ProviderPipeline {
   const { spool, clock, random, emit } = deps
   const { name: provider } = options
-  const serviceClock = createServiceClock({ clock, emit }, options)
-  const keyring = createKeyring({ ...deps, offsetMs: () => serviceClock.offsetMs() }, options)
+  const serviceClock = createServiceClock({ clock }, options)
+  const keyring = createKeyring({ ...deps, offsetMs: serviceClock.offsetMs }, options)
   const transport = deps.senderWorker.open(transportOptions(options, deps.env))
   const endpoint = createEndpoint({ clock, random, emit }, { provider, backoff: options.backoff })
   const pacing = createPacing({ clock }, options)
@@ -53,16 +54,16 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   })
   const trial = createForbiddenTrial()
   const scheduler = createScheduler({ ...deps, pacing }, options)
-  const watched: typeof emit = (event) => watch.emit(event)
+  const watch = createWatch({ clock, look }, options)
+  const { sizeLimit } = pacing
   const settler = createSettler(
-    { ...deps, emit: watched, isolation, suspects, trial, sizeLimit: pacing.sizeLimit, serviceClock },
+    { ...deps, isolation, suspects, trial, sizeLimit, serviceClock, watch },
     options,
   )
   const backfillPolicy = createBackfillPolicy(
     { spool, clock, emit, rotated: pump, rejected: (error) => spoolRejected(error, session) },
     options,
   )
-  const watch = createWatch({ clock, emit, look }, options)
   // They bound the tasks of the queue.
   const batchPlaces = createBatchPlaces(limitNow, options.backfill)
   const queue = new PQueue()
@@ -98,21 +99,18 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     changed: pump,
     rejected: spoolRejected,
   })
-  const newSession = () => newPipelineSession({ clock, random }, options)
+  const newSession = () => newPipelineSession(deps, options)
   const accessRenewed = () => void (endpoint.view().state !== 'available' && probe())
   const renew = createOptionsRenewal({ ...deps, transport, keyring, accessRenewed, renewed: pump }, options)
   let session = newSession()
   let unwatch = () => {}
-  let started = false
+  let [started, stopping] = [false, false]
   /** A request succeeded since the start. */
   let reached = false
-  let stopping = false
 
   const signals = { payloadsAdded: nextLook.added, lost, reopened, deadLettersHaveRoom: pump }
-  const clockOffsetMs = () => serviceClock.offsetMs()
-  return { start, stop, probe, renew, ...signals, view, clockOffsetMs, batchControl, laneReturns }
-
-  // ---- start and stop
+  const clockOffsetMs = serviceClock.offsetMs
+  return { start, stop, probe, renew, ...signals, view, states, clockOffsetMs, batchControl, laneReturns }
 
   function start(): void {
     started = true
@@ -150,7 +148,6 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     stopping = true
     unwatch()
     wakeTimer.cancel()
-    watch.stop()
     const abort = () => session.end.abort()
     if (deadline.aborted) abort()
     else deadline.addEventListener('abort', abort, { once: true })
@@ -175,8 +172,6 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   function isCurrent(own: PipelineSession): boolean {
     return own === session && own.down === null
   }
-
-  // ---- choose and start
 
   function pump(): void {
     nextLook.begins()
@@ -291,6 +286,11 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       rateWaitMs: pacing.rateLimit.waitMs(),
       waitsForRoom: limitNow() === 0,
     }
+  }
+
+  function* states() {
+    for (const one of [endpoint, keyring, serviceClock, settler, watch]) yield* one.states()
+    yield* heldStates(session.batches, provider)
   }
 
   function view(): ProviderView {

@@ -16,12 +16,8 @@ export function recoverBatches(
 ): void {
   const own = spool.batches().filter((batch) => batch.provider === provider)
   for (const batch of own.toSorted(heldLongestFirst)) batches.add(batch, 'recovered')
-  // The conditions of the process before are gone. Those of this process are not: a settle whose write failed
-  // may be on the disk, and then nothing is held any more.
-  for (const reason of Object.keys(heldReasons) as HeldReason[]) {
-    const latest = [...batches.held.all()].findLast(({ held }) => held?.reason === reason) ?? null
-    reportHeld(emit, batches, { provider, reason, latest })
-  }
+  for (const reason of Object.keys(heldReasons) as HeldReason[])
+    reportHeld(emit, batches, { provider, reason })
 }
 
 /** Batches in hand keep their order, which is that of sealing. */

@@ -9,6 +9,7 @@ import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Settlement } from '../../domain/settlement.ts'
+import type { State } from '../../domain/condition-state.ts'
 import type { BatchContent, Spool } from '../../spool/spool.ts'
 import { createRate, type CounterSet } from '../delivery-counters.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
@@ -25,6 +26,7 @@ import { forbiddenReason } from '../refusals/refusals.ts'
 import type { Suspects } from '../refusals/suspects.ts'
 import type { ServiceClock } from '../transport/service-clock.ts'
 import { createAcceptance } from '../watch/acceptance.ts'
+import type { Watch } from '../watch/watch.ts'
 import { createSettleReceipts } from './settle-receipts.ts'
 import type { AnsweredBatch, PipelineDeps } from './types.ts'
 import { reportHeld } from './held-report.ts'
@@ -55,6 +57,7 @@ export type Settler = {
   report(inFlight: InFlightBatch, outcome: Outcome, verdict: Verdict, known: Known): Report
   last(): { lastRequestId: string | null; lastAcceptedAt: EpochMs | null }
   ratePerS(): number
+  states(): readonly State[]
 }
 
 type Known = { alone: boolean; probe: boolean; accessKeyId: string | null; clockOffsetMs: number | null }
@@ -69,6 +72,7 @@ type Deps = {
   trial: ForbiddenTrial
   sizeLimit: SizeLimit
   serviceClock: Pick<ServiceClock, 'signingAt'>
+  watch: Pick<Watch, 'settled'>
 } & Pick<PipelineDeps, 'ledger' | 'settled'>
 
 export function createSettler(deps: Deps, options: ProviderOptions): Settler {
@@ -77,7 +81,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   const rate = createRate({ clock })
   const forbiddenLimit = createForbiddenLimit({ clock })
   const receipts = createSettleReceipts({ ...deps, provider })
-  const acceptance = createAcceptance({ clock, emit }, { provider })
+  const acceptance = createAcceptance({ clock }, { provider })
   let successes = 0
   let succeededAtMs = Number.NEGATIVE_INFINITY
   let lastRequestId: string | null = null
@@ -92,6 +96,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     report,
     last: () => ({ lastRequestId, lastAcceptedAt }),
     ratePerS: () => rate.perS(),
+    states: acceptance.states,
   }
 
   function submitted(inFlight: InFlightBatch, outcome: Outcome, bytes: number, tookMs: number): void {
@@ -207,17 +212,14 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     const held =
       heldAs === null ? before : { reason: heldAs, since: before?.since ?? clock.now(), requestId, why }
     const retryInMs = batches.rest(inFlight, wait, { retryAfterMs, held })
-    if (heldAs === 'stuck' && !inFlight.stuck) {
-      inFlight.stuck = true
-      emit({ kind: 'batch_stuck', provider, batchId, failures: inFlight.failuresAlone })
-    }
+    if (heldAs === 'stuck') inFlight.stuck = true
     if (held !== null) isolation.leave(inFlight)
     if (verdict.why !== null && endpoint !== 'wrapper')
       emit({ kind: 'batch_held', provider, batchId, why, requestId, retryInMs })
     if (heldAs === null) return
-    reportHeld(emit, batches, { provider, reason: heldAs, latest: inFlight })
+    reportHeld(emit, batches, { provider, reason: heldAs })
     if (before?.reason === heldAs) return
-    if (before !== null) reportHeld(emit, batches, { provider, reason: before.reason, latest: null })
+    if (before !== null) reportHeld(emit, batches, { provider, reason: before.reason })
     // A restart must not send all held batches before fresh data.
     inFlight.batch = await spool.setHeld(inFlight.batch, held)
   }
@@ -226,7 +228,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     isolation.leave(inFlight)
     trial.leave(inFlight)
     const reason = inFlight.held?.reason
-    if (reason !== undefined) reportHeld(emit, batches, { provider, reason, latest: null })
+    if (reason !== undefined) reportHeld(emit, batches, { provider, reason })
   }
 
   async function settle(
@@ -243,8 +245,8 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     if (counts.delivered > 0) lastAcceptedAt = clock.now()
     counters.settled(counts)
     rate.add(counts.delivered)
+    deps.watch.settled(counts)
     emit({ kind: 'batch_settled', provider, lane, batchId, requestId, ...counts })
-    if (inFlight.stuck) emit({ kind: 'batch_unstuck', provider, batchId })
   }
 
   /** Counts the payloads, and emits an event for each dead letter. */

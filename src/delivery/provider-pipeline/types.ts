@@ -3,6 +3,7 @@
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Outcome } from '../../domain/outcome.ts'
+import type { State } from '../../domain/condition-state.ts'
 import type { BatchContent, Spool } from '../../spool/spool.ts'
 import type { BatchControl } from '../batch-operations/batch-operations.ts'
 import type { CounterSet } from '../delivery-counters.ts'
@@ -25,6 +26,7 @@ export type ProviderPipeline = {
   /** The dead letters have room again. */
   deadLettersHaveRoom(): void
   view(): ProviderView
+  states(): Iterable<State>
   clockOffsetMs(): number | null
   readonly batchControl: BatchControl
   readonly laneReturns: LaneReturns

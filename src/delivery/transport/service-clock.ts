@@ -18,8 +18,8 @@
 // corrects it, or the machine slept. The next answer gives a new one.
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
-import type { Emit } from '../../domain/event.ts'
 import type { Outcome } from '../../domain/outcome.ts'
+import type { State } from '../../domain/condition-state.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import { isLoopback } from '../proxy.ts'
 
@@ -37,12 +37,13 @@ export type ServiceClock = {
   mayCorrect(appliedMs: number): boolean
   /** Service minus ours; null while unknown. */
   offsetMs(): number | null
+  states(): readonly State[]
 }
 
-type Deps = { clock: Clock; emit: Emit }
+type Deps = { clock: Clock }
 
 const appliedFromMs = 60_000
-/** Below this the clock is reported as right. Lower than the threshold above, against repeated reports. */
+/** Below this the clock is right again. Lower than the threshold above, so that it does not flap. */
 const rightBelowMs = 45_000
 /** A smaller difference comes from a slewed clock, or from reading the two clocks one after the other. */
 const stepMs = 2000
@@ -63,7 +64,7 @@ const earliest: EpochMs = Date.UTC(2025, 0, 1)
 const latest: EpochMs = Date.UTC(2100, 0, 1)
 
 export function createServiceClock(
-  { clock, emit }: Deps,
+  { clock }: Deps,
   { name, baseUrl, proxy }: Pick<ProviderOptions, 'name' | 'baseUrl' | 'proxy'>,
 ): ServiceClock {
   const url = new URL(baseUrl)
@@ -72,12 +73,13 @@ export function createServiceClock(
   let learned: { offsetMs: number; wallMinusMonotonicMs: number; kind: AnswerKind } | null = null
   /** Offsets that agree and do not count yet, at most as many as are needed. */
   let unproven: { offsetMs: number; kind: AnswerKind }[] = []
-  let reportedOff = false
+  let off: State<'CLOCK_OFF'> | null = null
 
   return {
     offsetMs() {
       return offsetNow()
     },
+    states: () => (off === null ? [] : [off]),
     signingAt: () => clock.now() + appliedNow(),
     appliedMs: appliedNow,
     answered,
@@ -114,9 +116,8 @@ export function createServiceClock(
     if (!isProven(offsetMs, outcome)) return
     learned = { offsetMs, wallMinusMonotonicMs: wallMinusMonotonic(), kind: kindOf(outcome) }
     unproven = []
-    const off = Math.abs(offsetMs) >= (reportedOff ? rightBelowMs : appliedFromMs)
-    if (off !== reportedOff) emit({ kind: off ? 'clock_off' : 'clock_right', provider: name, offsetMs })
-    reportedOff = off
+    const isOff = Math.abs(offsetMs) >= (off === null ? appliedFromMs : rightBelowMs)
+    off = isOff ? { code: 'CLOCK_OFF', provider: name, offsetMs } : null
   }
 
   function isProven(offsetMs: number, outcome: Outcome): boolean {

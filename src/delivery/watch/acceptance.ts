@@ -1,27 +1,28 @@
 // acceptance.ts: how many live or backfill batches in a row the service answered 200 and accepted nothing of,
-// whether that is an outage, and the events about it.
+// and whether that is an outage.
 
 import type { Clock } from '../../std/clock.ts'
-import type { Emit } from '../../domain/event.ts'
 import type { ProviderName } from '../../domain/ids.ts'
+import type { State } from '../../domain/condition-state.ts'
 import type { Facts, Verdict } from '../policy/policy.ts'
 
 export type Acceptance = {
   facts(): Pick<Facts, 'emptyAnswers' | 'acceptedLately' | 'outage'>
   judged(verdict: Verdict, requestId: string | null): void
+  states(): readonly State[]
 }
 
 /** Through a night without traffic nothing shows that the service works. */
 const latelyMs = 600_000
 
 export function createAcceptance(
-  { clock, emit }: { clock: Clock; emit: Emit },
+  { clock }: { clock: Clock },
   { provider }: { provider: ProviderName },
 ): Acceptance {
   let emptyAnswers = 0
   let acceptedAtMs = Number.NEGATIVE_INFINITY
   let outage = false
-  let reported = false
+  let nothing: State<'NOTHING_ACCEPTED'> | null = null
 
   return {
     facts() {
@@ -35,12 +36,11 @@ export function createAcceptance(
       if (change === 'reset') {
         emptyAnswers = 0
         acceptedAtMs = clock.monotonic()
-        if (reported) emit({ kind: 'acceptance_resumed', provider })
-        reported = false
+        nothing = null
       }
-      if (why === null) return
-      emit({ kind: 'nothing_accepted', provider, batches: emptyAnswers, why, requestId, first: !reported })
-      reported = true
+      if (why !== null)
+        nothing = { code: 'NOTHING_ACCEPTED', provider, batches: emptyAnswers, why, requestId }
     },
+    states: () => (nothing === null ? [] : [nothing]),
   }
 }

@@ -12,19 +12,20 @@
 // Bound: 20 answers, 20 requests and 20 batches for each provider.
 
 import { assertNever } from '../../std/assert.ts'
-import type { Emit } from '../../domain/event.ts'
 import type { Outcome } from '../../domain/outcome.ts'
+import type { State } from '../../domain/condition-state.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import { endOf } from '../provider-pipeline/outcome-text.ts'
 
 export type AnswerQuality = {
   ended(outcome: Outcome, tookMs: number): void
   settled(counts: Counts): void
+  states(): Iterable<State>
 }
 
 type Counts = { delivered: number; retried: number; dead: number }
 
-type Deps = { emit: Emit; isAvailable: () => boolean }
+type Deps = { isAvailable: () => boolean }
 
 type Options = Pick<ProviderOptions, 'name' | 'timeoutMs'>
 
@@ -40,13 +41,13 @@ const bounds = {
   payloads: { from: 0.25, until: 0.1 },
 } as const
 
-export function createAnswerQuality({ emit, isAvailable }: Deps, options: Options): AnswerQuality {
+export function createAnswerQuality({ isAvailable }: Deps, options: Options): AnswerQuality {
   const { name: provider } = options
   let answersMs: number[] = []
   let failures: boolean[] = []
   let batches: Counts[] = []
   const open = { slow: false, requests: false, payloads: false }
-  return { ended, settled }
+  return { ended, settled, states }
 
   function ended(outcome: Outcome, tookMs: number): void {
     const end = endOf(outcome)
@@ -55,57 +56,53 @@ export function createAnswerQuality({ emit, isAvailable }: Deps, options: Option
     failures = [...failures, isFailure].slice(-kept)
     if (end !== 'failed') answersMs = [...answersMs, tookMs].slice(-kept)
     if (!isAvailable()) return forget()
-    judgeSlow()
-    judgeRequests()
+    judge('slow', answersMs.length >= answersMin, slowOf().medianMs / slowOf().limitMs)
+    const { failed, requests } = requestsOf()
+    judge('requests', requests >= requestsMin && failed < requests, failed / requests)
   }
 
   /** Other conditions say what is wrong, and what comes after an outage is another time. */
   function forget(): void {
     answersMs = []
     failures = []
-    if (open.slow)
-      emit({ kind: 'answers_slow', provider, medianMs: 0, answers: 0, timeoutMs: options.timeoutMs })
-    if (open.requests) emit({ kind: 'submissions_failing', provider, failed: 0, requests: 0 })
     open.slow = false
     open.requests = false
-  }
-
-  function judgeSlow(): void {
-    // A reload may change it.
-    const { timeoutMs } = options
-    const limitMs = Math.min(slowMaxMs, timeoutMs / 2)
-    const medianMs = answersMs.toSorted((a, b) => a - b)[(answersMs.length - 1) >> 1] ?? 0
-    const change = changeOf('slow', answersMs.length >= answersMin, medianMs / limitMs)
-    if (change === null) return
-    const answers = change ? answersMs.length : 0
-    emit({ kind: 'answers_slow', provider, medianMs: Math.round(medianMs), answers, timeoutMs })
-  }
-
-  function judgeRequests(): void {
-    const requests = failures.length
-    const failed = failures.filter(Boolean).length
-    const change = changeOf('requests', requests >= requestsMin && failed < requests, failed / requests)
-    if (change !== null)
-      emit({ kind: 'submissions_failing', provider, failed: change ? failed : 0, requests })
   }
 
   function settled({ delivered, retried, dead }: Counts): void {
     // An outage inside a 200 settles what it did not accept.
     if (!isAvailable()) return
     batches = [...batches, { delivered, retried, dead }].slice(-kept)
-    const failed = batches.reduce((sum, batch) => sum + batch.retried + batch.dead, 0)
-    const payloads = batches.reduce((sum, batch) => sum + batch.delivered, failed)
-    const change = changeOf('payloads', payloads >= payloadsMin, failed / payloads)
-    if (change !== null) emit({ kind: 'payloads_failing', provider, failed: change ? failed : 0, payloads })
+    const { failed, payloads } = payloadsOf()
+    judge('payloads', payloads >= payloadsMin, failed / payloads)
   }
 
-  /** True where it begins now, false where it ends, null where it stays as it is. */
-  function changeOf(what: keyof typeof bounds, isKnown: boolean, share: number): boolean | null {
+  function judge(what: keyof typeof bounds, isKnown: boolean, share: number): void {
     const { from, until } = bounds[what]
-    const before = open[what]
-    if (!before && isKnown && share >= from) open[what] = true
-    if (before && share < until) open[what] = false
-    return open[what] === before ? null : open[what]
+    open[what] = open[what] ? share >= until : isKnown && share >= from
+  }
+
+  function slowOf() {
+    // A reload may change it.
+    const { timeoutMs } = options
+    const medianMs = Math.round(answersMs.toSorted((a, b) => a - b)[(answersMs.length - 1) >> 1] ?? 0)
+    return { medianMs, answers: answersMs.length, timeoutMs, limitMs: Math.min(slowMaxMs, timeoutMs / 2) }
+  }
+
+  function requestsOf() {
+    return { failed: failures.filter(Boolean).length, requests: failures.length }
+  }
+
+  function payloadsOf() {
+    const failed = batches.reduce((sum, batch) => sum + batch.retried + batch.dead, 0)
+    return { failed, payloads: batches.reduce((sum, batch) => sum + batch.delivered, failed) }
+  }
+
+  function* states(): Generator<State> {
+    const { limitMs: _, ...slow } = slowOf()
+    if (open.slow) yield { code: 'SERVICE_SLOW', provider, ...slow }
+    if (open.requests) yield { code: 'REQUESTS_FAILING', provider, ...requestsOf() }
+    if (open.payloads) yield { code: 'PAYLOADS_FAILING', provider, ...payloadsOf() }
   }
 }
 

@@ -3,7 +3,7 @@
 import type { KnownBy } from '../arrival.ts'
 import { count, field } from './event-fields.ts'
 
-export const offsetMs = field<number>('clock of the service minus clock of this machine, in ms')
+const offsetMs = field<number>('clock of the service minus clock of this machine, in ms')
 
 export const clockEventFields = {
   clock_suspect: {

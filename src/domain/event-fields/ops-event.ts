@@ -17,6 +17,29 @@ export type RequestRefusal =
   | 'limited'
   | 'no_token'
 
+const conditionCode = field<string>('code of the condition')
+const conditionKey = field<string | null>('what it is about, such as a provider; null for the gateway')
+const severity = field<'info' | 'warning' | 'error' | 'critical'>('how bad it is')
+const what = field<string>('what is wrong, or was')
+
+export const conditionEventFields = {
+  condition_raised: {
+    code: conditionCode,
+    key: conditionKey,
+    severity,
+    what,
+    why,
+    act: field<string>('what to do'),
+  },
+  condition_cleared: {
+    code: conditionCode,
+    key: conditionKey,
+    severity,
+    what,
+    lastedMs: field<number>('how long it was open, in ms'),
+  },
+}
+
 export const opsEventFields = {
   change_made: {
     change: field<string>('path below /control, such as `dead-letters/purge`'),

@@ -2,7 +2,7 @@
 // a service that accepts nothing, of devices that are silent or repeat, and of messages that map to nothing.
 
 import type { EpochMs } from '../../std/clock.ts'
-import { count, field, provider, requestId, why } from './event-fields.ts'
+import { count, field } from './event-fields.ts'
 
 /** Why nothing of a provider moves although its endpoint is available. */
 export type StallReason =
@@ -28,49 +28,6 @@ export type SilentDevice = { readonly device: string; readonly assetId: string; 
 const first = field<boolean>('false where only the numbers changed')
 
 export const stallEventFields = {
-  nothing_accepted: {
-    provider,
-    batches: count('batches in a row that the service answered 200 and accepted nothing of'),
-    why,
-    requestId,
-    first,
-  },
-  acceptance_resumed: { provider },
-  requests_hanging: {
-    provider,
-    requests: count('requests that wait longer than the service usually takes'),
-    oldestAt: field<EpochMs>('since when the first of them waits, Unix time in ms'),
-    url: field<string>('address of the service'),
-    first,
-  },
-  requests_answered: {
-    provider,
-    hungMs: field<number>('time since the first request that hung, in ms'),
-  },
-  answers_slow: {
-    provider,
-    medianMs: field<number>('median of the last answers, with the upload, in ms'),
-    answers: count('answers that it is taken of; 0 where it is over'),
-    timeoutMs: field<number>('delivery.timeout, in ms'),
-  },
-  submissions_failing: {
-    provider,
-    failed: count('requests of these that failed; 0 where it is over'),
-    requests: count('last requests'),
-  },
-  payloads_failing: {
-    provider,
-    failed: count('payloads of these that the service did not accept; 0 where it is over'),
-    payloads: count('payloads in the last settled batches'),
-  },
-  backlog_grows: {
-    provider,
-    payloads: count('payloads that wait, without retries; 0 where it is over'),
-    grownBy: count('payloads that wait more than a minute ago'),
-    oldestAt: field<EpochMs | null>('since when the oldest of them waits, Unix time in ms'),
-    ratePerS: field<number>('payloads per second that were delivered within the last minute'),
-    first,
-  },
   devices_not_mapped: {
     devices: count('devices whose messages give no payload; 0 where it is over'),
     sending: count('devices that send'),
@@ -92,24 +49,6 @@ export const stallEventFields = {
     example: field<string>('key of one of them'),
     isMany: field<boolean>('they are a tenth of those that send, or more'),
   },
-  delivery_stalled: {
-    provider,
-    reason: field<StallReason>('why nothing moves'),
-    sinceAt: field<EpochMs>('since when nothing moves, Unix time in ms'),
-    untilAt: field<EpochMs | null>('when the next try is due, Unix time in ms; null where that is not known'),
-    lastAnswer: field<string | null>('last answer of the service that was a failure; null without one'),
-    first,
-  },
-  delivery_moves: { provider },
-  retry_after_waits: {
-    provider,
-    askedMs: field<number>('wait that the service asked for, in ms'),
-    waitMs: field<number>('wait of the gateway, in ms'),
-    untilAt: field<EpochMs>('end of the wait, Unix time in ms'),
-    requestId,
-    first,
-  },
-  retry_after_ended: { provider },
   devices_silent: {
     sinceAt: field<EpochMs | null>('when the last message came, Unix time in ms; null where none ever came'),
     silentMs: field<number>('time without a message in this run, in ms'),

@@ -1,164 +1,32 @@
 // condition-catalogue.ts: every condition with its severity, meaning and what to do. The codes are API.
 //
 //   spool-conditions.ts    those of the spool and its disk
-//   slow-delivery-conditions.ts  those of a delivery that works, and not well
-//   http-conditions.ts     those of the HTTP server
-//   alert-conditions.ts    those of alerts
+//   delivery-conditions.ts those of endpoints, credentials and held batches
+//   slow-delivery-conditions.ts  those of a delivery that stands still, or works and not well
 //   client-conditions.ts   those of clients and their connections
 //   gateway-conditions.ts  those of the gateway as a whole
 //   message-source-conditions.ts  those of bridges
 //
-// The event that raises a condition may replace `meaning` and `act` by more exact texts.
-// The documentation is generated from this table. Which event raises and clears a condition: ops/events.
+// A condition that is a state has its texts here: `cause`, of the facts of the state. The event that raises
+// one of the others may replace `meaning` and `act` by more exact texts (ops/events). The documentation is
+// generated from this table.
 
-import { alertConditions } from './alert-conditions.ts'
 import { clientConditions } from './client-conditions.ts'
+import { deliveryConditions } from './delivery-conditions.ts'
 import { gatewayConditions } from './gateway-conditions.ts'
-import { httpConditions } from './http-conditions.ts'
 import { messageSourceConditions } from './message-source-conditions.ts'
 import { slowDeliveryConditions } from './slow-delivery-conditions.ts'
 import { spoolConditions } from './spool-conditions.ts'
+import type { ConditionSpec } from './types.ts'
 
-export const severities = ['info', 'warning', 'error', 'critical'] as const
-export type Severity = (typeof severities)[number]
-
-type ConditionSpec = {
-  severity: Severity
-  meaning: string
-  act: string
-  /** The verdict follows from it: no message is acknowledged, or nothing is delivered (gateway-verdict). */
-  stops?: 'receiving' | 'delivery'
-  /** Where payloads wait and none is accepted, the verdict names it as the likely cause. */
-  delays?: true
-  /** /status adds to `what` when delivery tries again. */
-  showsNextTry?: true
-  /** The condition clears automatically when it was not raised again for this long. */
-  quietMs?: number
-}
+export { severities } from './types.ts'
 
 const hourMs = 3_600_000
 const dayMs = 86_400_000
 
 export const conditionCatalogue = {
-  // delivery
-  ENDPOINT_UNAVAILABLE: {
-    severity: 'error',
-    stops: 'delivery',
-    meaning: 'The service accepts no batches. The gateway sends one probe at a time and keeps all data.',
-    act: 'Delivery resumes automatically. If this continues, ask the support of the service.',
-    showsNextTry: true,
-  },
-  ENDPOINT_UNAUTHORIZED: {
-    severity: 'error',
-    stops: 'delivery',
-    meaning: 'The service refuses the signature, the account or the time of the requests. Data is kept.',
-    act:
-      'Check the credentials, and that their account is registered. The gateway sends a probe every ten ' +
-      'minutes.',
-    showsNextTry: true,
-  },
-  CREDENTIALS_MISSING: {
-    severity: 'error',
-    stops: 'delivery',
-    meaning: 'There are no credentials to sign with. Data is kept.',
-    act: 'Check delivery.credentials in the config, and that the daemon may read them.',
-    showsNextTry: true,
-  },
-  CREDENTIALS_STALE: {
-    severity: 'warning',
-    meaning: 'The credentials cannot be refreshed. The old ones are used until they expire.',
-    act: 'Check the source that delivery.credentials names. The gateway tries again automatically.',
-  },
-  CLOCK_OFF: {
-    severity: 'warning',
-    meaning: 'The clock of this machine is off by a minute or more. Signatures use the time of the service.',
-    act:
-      'Set the clock (timedatectl, chrony). TLS fails if the clock is outside the validity period of a ' +
-      'certificate. If the clock is right, tell the service, and set clocks.trust_local until it is mended: ' +
-      'messages that were kept as FUTURE are then released automatically.',
-  },
-  PROVIDER_UNKNOWN: {
-    severity: 'error',
-    meaning: 'Payloads wait for a provider that is not in the config. They are kept.',
-    act:
-      'Add the provider to the config until its payloads are delivered. If it is there already, restart ' +
-      'the gateway.',
-  },
-  BATCH_STUCK: {
-    severity: 'warning',
-    meaning:
-      'Batches fail while others succeed. They are retried separately, at growing intervals, and delay ' +
-      'nothing else.',
-    act:
-      'Run `batches list` and ask the support of the service about the batchIds. The gateway keeps trying; ' +
-      '`batches split` sends the payloads under new batchIds.',
-  },
-  BATCHES_HELD: {
-    severity: 'error',
-    meaning:
-      'Batches are not delivered because of the answers of the service to them. They delay nothing else.',
-    act: 'Run `batches list`, and follow docs/delivery.md, section Held batches.',
-  },
-  WRAPPER_REFUSED: {
-    severity: 'error',
-    stops: 'delivery',
-    meaning: 'The service refuses every batch, independent of its content. Data is kept.',
-    act:
-      'Check delivery.base_url, delivery.mode, the provider key and recent changes of the mapping. ' +
-      'The gateway sends one request every ten minutes, or at once with `probe`.',
-    showsNextTry: true,
-  },
-  NOTHING_ACCEPTED: {
-    severity: 'error',
-    stops: 'delivery',
-    meaning: 'The service answers 200 and accepts nothing: it lists every payload as failed.',
-    act:
-      'Correct what the service names: the mapping, the device table, or the registration of the assets. ' +
-      'Payloads are retried by delivery.errors, then they become dead letters, which can be requeued.',
-  },
-  SERVICE_HANGING: {
-    severity: 'warning',
-    delays: true,
-    meaning: 'The service accepts requests and does not answer, or answers much later than before.',
-    act:
-      'Ask the support of the service. A request without an answer ends after delivery.timeout, and the ' +
-      'same bytes are sent again.',
-  },
+  ...deliveryConditions,
   ...slowDeliveryConditions,
-  DELIVERY_STALLED: {
-    severity: 'error',
-    stops: 'delivery',
-    meaning: 'Batches are due, the endpoint is available, and nothing is delivered. Data is kept.',
-    act: 'The gateway tries again automatically. `probe` tries again now.',
-  },
-  RATE_LIMITED: {
-    severity: 'info',
-    delays: true,
-    meaning: 'Batches wait because of delivery.limits.',
-    act: 'Nothing if the limit is intended. If not, raise or remove delivery.limits.',
-  },
-  RETRY_AFTER: {
-    severity: 'warning',
-    delays: true,
-    meaning:
-      'The service asked for a wait before the next request (Retry-After). The gateway waits at most 10 min.',
-    act: 'Wait. `probe` tries again now. If the wait is much too long, ask the support of the service.',
-  },
-  ANSWERS_INCONSISTENT: {
-    severity: 'warning',
-    meaning:
-      'An answer of the service contradicts itself or the specification. Its lists are used, `failed` first.',
-    act: 'Give the requestId to the support of the service.',
-    quietMs: hourMs,
-  },
-  SENDER_THREAD_LOST: {
-    severity: 'error',
-    meaning:
-      'The thread that sends batches ended more than once. A batch that was being sent each time is sent ' +
-      'in a thread of its own from then on.',
-    act: 'Keep the log and report it. Data is kept, and delivery continues.',
-    quietMs: hourMs,
-  },
 
   // dead letters and what is lost
   DEAD_LETTERS: {
@@ -279,8 +147,6 @@ export const conditionCatalogue = {
     act: 'Find out why the clock was wrong. Let one program synchronise it (timedatectl, chrony).',
     quietMs: hourMs,
   },
-  ...httpConditions,
-  ...alertConditions,
 
   // ledger: nothing is late or lost by these
   LEDGER_UNAVAILABLE: {

@@ -1,22 +1,26 @@
-// conditions.ts: the problems that exist now, as a short list for the operator.
+// conditions.ts: the problems that exist now, as a short list for the operator. Entry file of this folder.
 //
-// A condition is open from its first cause until it is cleared; repeats raise its count. `key` tells
-// conditions of one code apart (a provider, a lane, a batch). Conditions about a state (unavailable, full,
-// lost) are cleared by the event that ends it. Conditions about something that happened (drops, inconsistent
-// answers) clear automatically when it did not happen again for `quietMs`. Conditions about data that needs a
-// decision stay until the data is gone or the daemon restarts.
+// `key` tells conditions of one code apart (a provider, a lane, a batch). There are two kinds:
 //
-// At most 64 are kept. Beyond that, the oldest one of the lowest severity, which may be the new one, is left
-// out and counted as `hidden`. A cause that lasts raises it again.
+//   a state     (the service does not answer, the spool is full) is open exactly while it holds: look() is
+//               given all states that hold, and what is no longer among them is over
+//   something   (dropped messages, inconsistent answers, damage) is raised by its event. Repeats raise its
+//   that        count. It is over when it did not happen again for `quietMs`; where data needs a decision,
+//   happened    it stays until the data is gone or the daemon restarts
 //
-//   condition-catalogue.ts    the codes with severity, meaning and what to do
+// The list has at most 64: of more, the worst ones. The others are counted as `hidden`. At most 1000 are
+// known, and further ones are left out; a state that lasts is known when there is room again.
+//
+//   condition-catalogue.ts    the codes with severity, meaning, what to do, and the texts of states
+//   causes.ts                 what holds now: the states of all stages, and what their numbers say
 //   event-conditions.ts       applies the table of the events
 //   condition-history.ts      those that were open, and those that a person knows of
-//   ../events/                which event raises and clears which, and the texts
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import { bounded } from '../../std/quote.ts'
-import { severities, specOf, type ConditionCode, type Severity } from './condition-catalogue.ts'
+import type { Emit } from '../../domain/event.ts'
+import { specOf, type ConditionCode } from './condition-catalogue.ts'
+import { severities, type Cause, type Severity } from './types.ts'
 
 export type Condition = {
   code: ConditionCode
@@ -32,67 +36,84 @@ export type Condition = {
   causes: readonly string[]
 }
 
-/** The texts of a condition. Those that a cause omits come from the catalogue. */
-export type Cause = {
-  key?: string | null
-  /** A function gets how often it happened since the condition is open. */
-  what?: string | ((count: number) => string)
-  why: string
-  act?: string
-  /** How many more times it happened; 1 without it. */
-  times?: number
-  /** All things that have the problem now. `cause`: one more of them. */
-  causes?: readonly string[]
-  cause?: string
-  /** How many there are now, for a condition about things that are still there. It replaces `times`. */
-  present?: number
-  /** In place of that of the catalogue. */
-  severity?: Severity
-  /** Characters of `why` that are kept. */
-  whyLengthMax?: number
-}
+/** A state that holds. */
+export type Present = { code: ConditionCode; cause: Cause }
 
 export type Conditions = {
   raise(code: ConditionCode, cause: Cause): void
   clear(code: ConditionCode, key?: string | null): void
-  /** Clears all for which `stays` is false. */
+  /** All states that hold now: the others are over. */
+  look(present: Iterable<Present>): void
+  /** Forgets all for which `stays` is false, without a word. */
   clearOthers(stays: (code: ConditionCode) => boolean): void
-  /** What stops receiving or delivery first, then the worst, then the oldest. */
+  /** What stops receiving or delivery first, then the worst, then the oldest; at most 64. */
   open(): readonly Condition[]
-  /** Conditions that were removed because there were too many, since the start. */
+  /** Those that are open, and not in the list. */
   readonly hidden: number
-  /** One more would remove another one. */
-  readonly isFull: boolean
 }
 
-const conditionsMax = 64
+const shownMax = 64
+const knownMax = 1000
 const causesMax = 200
 
-type Entry = { condition: Condition; quietMs: number; quietFrom: number }
+type Entry = { condition: Condition; isState: boolean; quietMs: number; quietFrom: number }
 
 type Deps = {
   clock: Clock
   /** It is open no more. */
   cleared?: (condition: Condition) => void
+  /** Gets the changes of states: raised, worse, or over. */
+  emit?: Emit
 }
 
-export function createConditions({ clock, cleared = () => undefined }: Deps): Conditions {
+const ignore = () => undefined
+
+export function createConditions({ clock, cleared = ignore, emit = ignore }: Deps): Conditions {
   const entries = new Map<string, Entry>()
-  let hidden = 0
 
   return {
-    raise,
+    raise: (code, cause) => void put(code, cause, false),
     clear: (code, key = null) => remove(entryName(code, key)),
+    look,
     clearOthers(stays) {
       for (const [name, { condition }] of entries) if (!stays(condition.code)) entries.delete(name)
     },
-    open,
+    open() {
+      removeQuiet()
+      return [...entries.values()]
+        .map(({ condition }) => condition)
+        .sort((a, b) => stopsOf(b) - stopsOf(a) || rankOf(b) - rankOf(a) || a.since - b.since)
+        .slice(0, shownMax)
+    },
     get hidden() {
-      return hidden
+      return Math.max(0, entries.size - shownMax)
     },
-    get isFull() {
-      return entries.size >= conditionsMax
-    },
+  }
+
+  function look(present: Iterable<Present>): void {
+    const names = new Set<string>()
+    for (const { code, cause } of present) {
+      const name = entryName(code, cause.key ?? null)
+      // Two of one name are one condition: the first says it.
+      if (names.has(name)) continue
+      names.add(name)
+      const before = entries.get(name)?.condition
+      const condition = put(code, cause, true)
+      if (condition === null || (before !== undefined && !isWorse(condition, before))) continue
+      const { key, severity, what, why, act } = condition
+      emit({ kind: 'condition_raised', code, key, severity, what, why, act })
+    }
+    for (const [name, { isState, condition }] of entries) {
+      if (!isState || names.has(name)) continue
+      remove(name)
+      const { code, key, severity, what, since } = condition
+      emit({ kind: 'condition_cleared', code, key, severity, what, lastedMs: clock.now() - since })
+    }
+  }
+
+  function removeQuiet(): void {
+    const now = clock.monotonic()
+    for (const [name, { quietMs, quietFrom }] of entries) if (now - quietFrom >= quietMs) remove(name)
   }
 
   function remove(name: string): void {
@@ -102,59 +123,48 @@ export function createConditions({ clock, cleared = () => undefined }: Deps): Co
     cleared(entry.condition)
   }
 
-  function raise(code: ConditionCode, cause: Cause): void {
-    const { meaning, act, quietMs = Infinity, ...spec } = specOf(code)
-    const { severity = spec.severity } = cause
-    const { key = null, what = meaning, times = 1 } = cause
+  /** Null where there are too many. */
+  function put(code: ConditionCode, cause: Cause, isState: boolean): Condition | null {
+    const { meaning, act, quietMs = Infinity, severity } = specOf(code)
+    const { key = null, what = meaning, times = isState ? 0 : 1 } = cause
     const name = entryName(code, key)
     const known = entries.get(name)?.condition
-    if (!known && !makeRoom(severity)) return
+    if (known === undefined && entries.size >= knownMax) return null
     const now = clock.now()
-    const count = cause.present ?? (known?.count ?? 0) + times
-    entries.set(name, {
-      condition: {
-        code,
-        key: key === null ? null : bounded(key, 100),
-        severity,
-        since: known?.since ?? now,
-        lastAt: now,
-        count,
-        what: bounded(typeof what === 'string' ? what : what(count), 300),
-        why: bounded(cause.why, cause.whyLengthMax ?? 500),
-        act: bounded(cause.act ?? act, 500),
-        causes: causesOf(cause, known?.causes ?? []),
-      },
-      quietMs,
-      quietFrom: clock.monotonic(),
-    })
-  }
-
-  /** False where all are more severe. */
-  function makeRoom(severity: Severity): boolean {
-    if (entries.size < conditionsMax) return true
-    let mildest: string | undefined
-    let rankMin = Infinity
-    for (const [name, { condition }] of entries) {
-      if (rankOf(condition) < rankMin) {
-        rankMin = rankOf(condition)
-        mildest = name
-      }
+    const count = cause.present ?? Math.max(1, (known?.count ?? 0) + times)
+    const condition: Condition = {
+      code,
+      key: key === null ? null : bounded(key, 100),
+      severity: cause.severity ?? severity,
+      since: known?.since ?? now,
+      lastAt: now,
+      count,
+      what: bounded(typeof what === 'string' ? what : what(count), 300),
+      why: bounded(cause.why, cause.whyLengthMax ?? 500),
+      act: bounded(cause.act ?? act, 500),
+      causes: causesOf(cause, known?.causes ?? []),
     }
-    hidden += 1
-    if (mildest === undefined || rankMin > rankOf({ severity })) return false
-    entries.delete(mildest)
-    return true
+    // A state that is as it was has not happened again.
+    if (isState && known !== undefined && isSame(condition, known)) return known
+    entries.set(name, { condition, isState, quietMs, quietFrom: clock.monotonic() })
+    return condition
   }
+}
 
-  function open(): readonly Condition[] {
-    const now = clock.monotonic()
-    for (const [name, { quietMs, quietFrom }] of entries) {
-      if (now - quietFrom >= quietMs) remove(name)
-    }
-    return [...entries.values()]
-      .map(({ condition }) => condition)
-      .sort((a, b) => stopsOf(b) - stopsOf(a) || rankOf(b) - rankOf(a) || a.since - b.since)
-  }
+function isSame(one: Condition, other: Condition): boolean {
+  return (
+    one.what === other.what &&
+    one.why === other.why &&
+    one.act === other.act &&
+    one.count === other.count &&
+    one.severity === other.severity &&
+    one.causes.join('\n') === other.causes.join('\n')
+  )
+}
+
+/** Its severity rose, or one more thing has the problem. */
+function isWorse(now: Condition, before: Condition): boolean {
+  return rankOf(now) > rankOf(before) || now.causes.some((cause) => !before.causes.includes(cause))
 }
 
 function causesOf({ causes, cause }: Cause, known: readonly string[]): readonly string[] {

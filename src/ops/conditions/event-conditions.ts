@@ -2,7 +2,8 @@
 
 import type { GatewayEvent } from '../../domain/event.ts'
 import type { ConditionCode } from './condition-catalogue.ts'
-import type { Cause, Conditions } from './conditions.ts'
+import type { Conditions } from './conditions.ts'
+import type { Cause } from './types.ts'
 import { countedConditions, waitingDeadLetters, type CountedCode } from './counted-conditions.ts'
 import { eventSpec } from '../events/events.ts'
 

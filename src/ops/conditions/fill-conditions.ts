@@ -12,8 +12,9 @@
 import { formatSize } from '../../std/quantity.ts'
 import { keptStoreNames, type OnFull } from '../../domain/kept-store.ts'
 import type { SpoolTotals } from '../../spool/spool.ts'
-import type { ConditionCode, Severity } from './condition-catalogue.ts'
-import type { Conditions } from './conditions.ts'
+import type { ConditionCode } from './condition-catalogue.ts'
+import type { Present } from './conditions.ts'
+import type { Cause } from './types.ts'
 
 type Totals = Pick<
   SpoolTotals,
@@ -38,46 +39,46 @@ const nextSteps: Record<OnFull, string> = {
   drop_oldest: 'When it is full, the oldest messages of the device or client with the most are deleted.',
 }
 
-export function createFillConditions(conditions: Pick<Conditions, 'raise' | 'clear'>) {
+export function createFillCauses() {
   const filling = new Set<string>()
-  return { update }
 
-  function update(totals: Totals): void {
-    const { bytesMax, reserveBytes, diskBytes } = totals
-    const used = Math.max(usedBytes(totals), diskBytes - reserveBytes)
+  return function* ({ stores, ...totals }: Totals): Generator<Present> {
+    const { bytesMax, reserveBytes, diskBytes, freeBytes, freeBytesMin } = totals
+    const used = Math.max(usedBytes({ stores, ...totals }), diskBytes - reserveBytes)
     const intakeMax = bytesMax - reserveBytes
-    judge('SPOOL_FILLING', null, used / (intakeMax * fillingShare), () => ({
-      what: `The spool uses ${formatSize(used)} of ${formatSize(intakeMax)}.`,
-      why: 'More comes in than is delivered, or much is kept. `status` shows what waits.',
-    }))
-    const { freeBytes, freeBytesMin } = totals
-    judge('DISK_FILLING', null, freeBytes === null ? 0 : (freeBytesMin * freeFactor) / freeBytes, () => ({
-      what: `${formatSize(freeBytes ?? 0)} is free on the file system of the spool.`,
-      why: `Below ${formatSize(freeBytesMin)} (spool.min_free_bytes) the gateway acknowledges nothing.`,
-    }))
+    if (isFilling('SPOOL_FILLING', used / (intakeMax * fillingShare)))
+      yield present('SPOOL_FILLING', {
+        what: `The spool uses ${formatSize(used)} of ${formatSize(intakeMax)}.`,
+        why: 'More comes in than is delivered, or much is kept. `status` shows what waits.',
+      })
+    if (isFilling('DISK_FILLING', freeBytes === null ? 0 : (freeBytesMin * freeFactor) / freeBytes))
+      yield present('DISK_FILLING', {
+        what: `${formatSize(freeBytes ?? 0)} is free on the file system of the spool.`,
+        why: `Below ${formatSize(freeBytesMin)} (spool.min_free_bytes) the gateway acknowledges nothing.`,
+      })
     for (const store of keptStoreNames) {
-      const { bytes, bytesMax, onFull } = totals.stores[store]
-      judge('STORE_FILLING', store, bytes / (bytesMax * fillingShare), () => ({
-        what: `The store ${store} uses ${formatSize(bytes)} of ${formatSize(bytesMax)}.`,
-        why: nextSteps[onFull],
-        severity: onFull === 'hold' ? 'warning' : 'info',
-      }))
+      const { bytes, bytesMax: storeMax, onFull } = stores[store]
+      if (isFilling(store, bytes / (storeMax * fillingShare)))
+        yield present('STORE_FILLING', {
+          key: store,
+          what: `The store ${store} uses ${formatSize(bytes)} of ${formatSize(storeMax)}.`,
+          why: nextSteps[onFull],
+          severity: onFull === 'hold' ? 'warning' : 'info',
+        })
     }
   }
 
   /** `share`: 1 where the condition begins. */
-  function judge(
-    code: ConditionCode,
-    key: string | null,
-    share: number,
-    texts: () => { what: string; why: string; severity?: Severity },
-  ): void {
-    const name = `${code}|${key}`
-    if (share >= (filling.has(name) ? clearShare : 1)) {
-      filling.add(name)
-      conditions.raise(code, { key, ...texts(), present: 1 })
-    } else if (filling.delete(name)) conditions.clear(code, key)
+  function isFilling(name: string, share: number): boolean {
+    const is = share >= (filling.has(name) ? clearShare : 1)
+    if (is) filling.add(name)
+    else filling.delete(name)
+    return is
   }
+}
+
+function present(code: ConditionCode, cause: Cause): Present {
+  return { code, cause }
 }
 
 /** As the limit of the spool counts it. */

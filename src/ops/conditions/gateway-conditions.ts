@@ -1,5 +1,5 @@
-// gateway-conditions.ts: the conditions of the gateway as a whole: what a person should look at although
-// nothing has failed.
+// gateway-conditions.ts: the conditions of the gateway as a whole: of devices and their mapping, of the
+// process, of the HTTP server and the audit log, and of alerts.
 
 const dayMs = 86_400_000
 
@@ -73,5 +73,30 @@ export const gatewayConditions = {
     severity: 'warning',
     meaning: 'Dead letters from before the start of the gateway wait for a decision.',
     act: 'Run `dead-letters list` to see the causes. Correct the cause and requeue, or purge them.',
+  },
+  CONTROL_SOCKET_FAILED: {
+    severity: 'error',
+    meaning: 'The control socket cannot be opened. Commands that change something do not work.',
+    act: 'Make its directory writable for the user of the daemon, or set ops.control_socket.',
+  },
+  AUDIT_LOG_FAILED: {
+    severity: 'error',
+    meaning:
+      'The audit log cannot be written. Changes are carried out, and are only in the log of the daemon.',
+    act: 'Check the disk and the permissions of spool.path. It is tried again with the next change.',
+  },
+  HTTP_PASSWORDS_REFUSED: {
+    severity: 'warning',
+    meaning: 'Many requests on ops.listen had a wrong password.',
+    act: 'See `request_refused` in the log for their address. Block it, or correct the password there.',
+    quietMs: 600_000,
+  },
+
+  // Nothing is late or lost by this one.
+  ALERTS_FAILING: {
+    severity: 'warning',
+    meaning:
+      'A receiver of alerts or a heartbeat cannot be reached. What it does not know yet is sent when it can be reached.',
+    act: 'See the reason. Correct the receiver in the section `alerts`, then run `telemetry-gateway alerts test`.',
   },
 } as const

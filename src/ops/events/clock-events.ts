@@ -3,7 +3,7 @@
 
 import { formatDuration, plural } from '../../std/quantity.ts'
 import type { EventName, EventOf } from '../../domain/event.ts'
-import { noKey, offsetText, providerKey } from './event-text.ts'
+import { noKey, offsetText } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 type ClockEvent = Extract<EventName, `clock_${string}`> | 'devices_hours_off'
@@ -95,26 +95,6 @@ export const clockEvents: EventTable<ClockEvent> = {
     clears: {
       DEVICES_HOURS_OFF: ({ devices, offsetMs }) => (devices === 0 ? String(offsetMs) : undefined),
     },
-  },
-  clock_off: {
-    level: 'warn',
-    repeats: providerKey,
-    raises: {
-      CLOCK_OFF: ({ provider, offsetMs }) => ({
-        key: provider,
-        what: `The clock of this machine is ${offsetText(offsetMs)} the service.`,
-        why:
-          'The Date header of its answers shows it. Signatures use the time of the service, so delivery ' +
-          'continues.',
-      }),
-    },
-  },
-  clock_right: {
-    meaning: 'The clock of this machine agrees with the service again.',
-    level: 'info',
-    text: () => 'The clock of this machine agrees with the service again.',
-    repeats: providerKey,
-    clears: { CLOCK_OFF: providerKey },
   },
 }
 

@@ -1,19 +1,20 @@
-// delivery-events.ts: the events of batches, submissions and lanes. The endpoint: endpoint-events.ts.
+// delivery-events.ts: the events of batches, submissions, lanes, endpoints and credentials.
 
 import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName, EventOf } from '../../domain/event.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { countedConditions } from '../conditions/counted-conditions.ts'
-import { clause, nextTry, forProvider, sentence } from './event-text.ts'
-import { heldBatchesChanged } from './held-batch-events.ts'
+import { clause, nextTry, forProvider, providerKey, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 type DeliveryEvent = Extract<
   EventName,
   | 'held_batches_changed'
   | 'payloads_returned'
-  | `${'batch' | 'submission' | 'payload' | 'answer' | 'wrapper' | 'lane' | 'sender' | 'body'}_${string}`
+  | 'endpoint_changed'
+  | 'credentials_found'
+  | `${'batch' | 'submission' | 'payload' | 'answer' | 'lane' | 'sender' | 'body'}_${string}`
 >
 
 export const deliveryEvents: EventTable<DeliveryEvent> = {
@@ -55,7 +56,27 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     text: ({ why, retryInMs }) => `A batch is held: ${bounded(clause(why))}. ${nextTry(retryInMs)}`,
     repeats: ({ provider }) => provider,
   },
-  held_batches_changed: heldBatchesChanged,
+  held_batches_changed: {
+    meaning: 'A batch is held because of the answers of the service to it, or is held no longer.',
+    level: 'debug',
+    text: ({ provider, reason, batches, payloads }) =>
+      `Held${forProvider(provider)} (${reason}): ${plural(batches, 'batch', 'batches')} with ` +
+      `${plural(payloads, 'payload')}.`,
+  },
+  endpoint_changed: {
+    meaning:
+      'The endpoint of a provider became available, unavailable or unauthorized, or for another reason.',
+    level: 'debug',
+    text: ({ provider, state, why }) =>
+      `The endpoint${forProvider(provider)} is ${state}: ${bounded(sentence(why))}`,
+    repeats: ({ provider, state }) => `${provider}|${state}`,
+  },
+  credentials_found: {
+    meaning: 'The gateway signs with these credentials from now on.',
+    level: 'info',
+    text: ({ accessKeyId }) => `Signing with access key ${accessKeyId}.`,
+    repeats: providerKey,
+  },
   payloads_returned: {
     meaning:
       'Payloads were removed from the spool, because they are stored in the queue of parked entries of the ' +
@@ -63,18 +84,6 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     level: 'info',
     text: ({ payloads, reason }) => `Returned ${plural(payloads, 'payload')} (${reason}).`,
     repeats: ({ provider, reason }) => `${provider}|${reason}`,
-  },
-  batch_stuck: {
-    meaning: 'A batch failed several times while others succeeded. It is retried separately.',
-    level: 'warn',
-    text: ({ failures }) =>
-      `A batch failed ${plural(failures, 'time')} while others succeeded. It is retried separately.`,
-    repeats: ({ provider }) => provider,
-  },
-  batch_unstuck: {
-    meaning: 'A batch that was stuck is settled.',
-    level: 'info',
-    text: () => 'A batch that was stuck is settled.',
   },
   batch_split: {
     meaning:
@@ -106,20 +115,6 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
         what: inconsistency(event),
         why: `Batch ${event.batchId}: ${event.deviations.slice(0, 5).map(clause).join('; ')}.`,
         act: `Give the support of the service this requestId: ${event.requestId ?? 'none was sent'}.`,
-      }),
-    },
-  },
-  wrapper_refused: {
-    level: 'error',
-    text: ({ why, retryInMs }) =>
-      `Cannot deliver, the service refuses every batch: ${bounded(clause(why))}. Data is kept. ` +
-      nextTry(retryInMs),
-    repeats: ({ provider }) => provider,
-    raises: {
-      WRAPPER_REFUSED: ({ provider, why, requestId }) => ({
-        key: provider,
-        what: `Cannot deliver${forProvider(provider)}: the service refuses every batch. Data is kept.`,
-        why: `${sentence(why)} Last requestId: ${requestId ?? 'none'}.`,
       }),
     },
   },

@@ -4,7 +4,7 @@ import { formatDuration } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
 import type { ProviderName } from '../../domain/ids.ts'
-import type { Cause } from '../conditions/conditions.ts'
+import type { Cause } from '../conditions/types.ts'
 
 /** For the conditions without a key. */
 export const noKey = () => null

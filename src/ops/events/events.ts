@@ -4,7 +4,7 @@
 // that does not exist.
 //
 //   client-events (message-source-events, custody-events), spool-events, spool-loss-events,
-//   dead-letter-events, ingest-events, mapping-events, clock-events, delivery-events, endpoint-events,
+//   dead-letter-events, ingest-events, mapping-events, clock-events, delivery-events,
 //   stall-events, ledger-events, gateway-events, alert-events: the entries, by area
 //   ../conditions/counted-conditions   the conditions that follow a counter
 //   ../conditions/         the codes of the conditions, their severity and what to do
@@ -21,8 +21,7 @@ import { clockEvents } from './clock-events.ts'
 import { custodyEvents } from './client-events/custody-events.ts'
 import { deadLetterEvents } from './dead-letter-events.ts'
 import { deliveryEvents } from './delivery-events.ts'
-import { endpointEvents } from './endpoint-events.ts'
-import { gatewayEvents, httpEvents, operatorEvents } from './gateway-events.ts'
+import { conditionEvents, gatewayEvents, httpEvents, operatorEvents } from './gateway-events.ts'
 import { ingestEvents } from './ingest-events.ts'
 import { ledgerEvents } from './ledger-events.ts'
 import { mappingEvents } from './mapping-events.ts'
@@ -45,13 +44,13 @@ export const eventTable: EventTable<EventName> = {
   ...spoolEvents,
   ...spoolLossEvents,
   ...deliveryEvents,
-  ...endpointEvents,
   ...stallEvents,
   ...silenceEvents,
   ...poorEvents,
   ...deadLetterEvents,
   ...ledgerEvents,
   ...operatorEvents,
+  ...conditionEvents,
   ...httpEvents,
   ...alertEvents,
 }

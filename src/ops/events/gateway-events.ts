@@ -4,7 +4,11 @@
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName } from '../../domain/event.ts'
-import type { opsEventFields, RequestRefusal } from '../../domain/event-fields/ops-event.ts'
+import type {
+  conditionEventFields,
+  opsEventFields,
+  RequestRefusal,
+} from '../../domain/event-fields/ops-event.ts'
 import { forProvider, noKey, ofFault, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
@@ -88,6 +92,30 @@ export const operatorEvents: EventTable<'operator_action' | 'payloads_discarded'
     text: ({ provider, batchId, payloads, by }) =>
       `Operator ${bounded(by, 100)} discarded batch ${batchId}${forProvider(provider)}: ` +
       `${plural(payloads, 'payload')} lost.`,
+  },
+}
+
+const levels = { info: 'info', warning: 'warn', error: 'error', critical: 'error' } as const
+
+const codeAndKey = ({ code, key }: { code: string; key: string | null }) => `${code}|${key ?? ''}`
+
+/** Of conditions that are states. The others have events of their own. */
+export const conditionEvents: EventTable<keyof typeof conditionEventFields> = {
+  condition_raised: {
+    meaning:
+      'A condition was raised, or it became worse: its severity, or one more thing that has the problem.',
+    act: 'See the condition.',
+    level: { oneOf: ['info', 'warn', 'error'], of: ({ severity }) => levels[severity] },
+    text: ({ what }) => what,
+    repeats: codeAndKey,
+    whyLengthMax: 6000,
+  },
+  condition_cleared: {
+    meaning: 'A condition is over.',
+    level: 'info',
+    text: ({ code, key, what, lastedMs }) =>
+      `${code}${key === null ? '' : ` (${quote(key, 64)})`} is over after ${formatDuration(lastedMs)}. It was: ${what}`,
+    repeats: codeAndKey,
   },
 }
 

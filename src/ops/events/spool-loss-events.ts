@@ -4,7 +4,7 @@ import { isoTime } from '../../std/clock.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName, EventOf } from '../../domain/event.ts'
-import type { Cause } from '../conditions/conditions.ts'
+import type { Cause } from '../conditions/types.ts'
 import { noKey, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 

@@ -2,7 +2,7 @@
 
 import type { EventName, EventOf } from '../../domain/event.ts'
 import type { ConditionCode } from '../conditions/condition-catalogue.ts'
-import type { Cause } from '../conditions/conditions.ts'
+import type { Cause } from '../conditions/types.ts'
 
 export type Level = 'debug' | 'info' | 'warn' | 'error'
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startTrafficWatch } from '../../../src/app/traffic-watch/traffic-watch.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
+import type { State } from '../../../src/domain/condition-state.ts'
 import { isQuietAt, silenceSchema } from '../../../src/ops/silence-config.ts'
 import type { ProviderView } from '../../../src/delivery/types.ts'
 import type { LaneView } from '../../../src/spool/spool.ts'
@@ -74,7 +75,7 @@ async function start(given: { after?: string; afterSeconds?: number } | undefine
   const { after, afterSeconds } = given ?? {}
   const set = afterSeconds === undefined ? after : `${afterSeconds}s`
   const of = await world({ ...working, ...(set !== undefined && { after: set }) })
-  return { of, lastAt: 0, startedAt: of.clock.now(), waiting: 0 }
+  return { of, lastAt: 0, startedAt: of.clock.now(), waiting: 0, states: [] as State[] }
 }
 
 type Started = Awaited<ReturnType<typeof start>>
@@ -126,13 +127,19 @@ stepCases(import.meta.filename, start, {
         providers: [provider('default', { lastAcceptedAt: of.clock.now(), ratePerS: 10, ...ofProvider })],
       })
       await of.clock.advance(5000)
+      one.states = [...of.watch.states()]
     }
+  },
+  holds: ({ states }: Started, expected: object[]) => {
+    expect(states).toHaveLength(expected.length)
+    expect(states).toMatchObject(expected)
   },
   kinds: ({ of }: Started, expected: string[]) => expect(of.events.map(({ kind }) => kind)).toEqual(expected),
   last: ({ of }: Started, expected: object) => expect(of.last()).toMatchObject(expected),
   /** It has the time of the last message. */
   sinceLast: ({ of, lastAt }: Started) => expect(of.last()).toMatchObject({ sinceAt: lastAt }),
-  oldestSinceStart: ({ of, startedAt }: Started) => expect(of.last()).toMatchObject({ oldestAt: startedAt }),
+  oldestSinceStart: ({ states, startedAt }: Started) =>
+    expect(states).toMatchObject([{ oldestAt: startedAt }]),
 })
 
 test('a gateway starts with a damaged history file, and writes it again', async () => {

@@ -52,7 +52,7 @@ describe('credentials in a file', () => {
     const world = await openWorld(refusing('WRONG'))
     await world.publish('a', 'b', 'c')
     await world.quiet()
-    expect(world.ofKind('endpoint_unauthorized')).toHaveLength(1)
+    expect(world.codes()).toEqual(['ENDPOINT_UNAUTHORIZED'])
     await write('RIGHT')
     // The next probe would be in ten minutes.
     await watch(world, 'RIGHT')
@@ -98,6 +98,6 @@ describe('credentials in a file', () => {
     await world.quiet()
     expect(keysOf(world)).toEqual(['OLD', 'OLD', 'NEW'])
     expect(world.spool.totals().delivered).toBe(6)
-    expect(world.ofKind('endpoint_unauthorized')).toEqual([])
+    expect(world.ofKind('endpoint_changed')).toEqual([])
   })
 })

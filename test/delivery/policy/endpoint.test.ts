@@ -87,7 +87,6 @@ stepCases(import.meta.filename, world, {
     expect((endpoint.view().nextAttemptAt ?? 0) - clock.now()).toBe(ms),
   mayEnter: ({ endpoint }: World, may: boolean) => expect(endpoint.enter() !== null).toBe(may),
   isValid: ({ endpoint, passes }: World, valid: boolean) => expect(endpoint.isValid(passes[0]!)).toBe(valid),
-  eventCount: ({ events }: World, [kind, count]: [string, number]) =>
-    expect(events.filter((event) => event.kind === kind)).toHaveLength(count),
+  holds: ({ endpoint }: World, expected: object[]) => expect(endpoint.states()).toMatchObject(expected),
   events: ({ events }: World, expected: object[]) => expect(events).toMatchObject(expected),
 })

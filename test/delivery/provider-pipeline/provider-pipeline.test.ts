@@ -158,7 +158,7 @@ describe('outages', () => {
     for (let i = 0; i < 40; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
     await world.pass(60_000)
     expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
-    expect(world.ofKind('endpoint_unavailable')).toHaveLength(1)
+    expect(world.changes('ENDPOINT_UNAVAILABLE')).toEqual({ raised: 1, cleared: 0 })
     let mostOpen = 0
     world.service.answer((one, index) => {
       mostOpen = Math.max(mostOpen, world.service.open())
@@ -172,7 +172,7 @@ describe('outages', () => {
     world.service.answer(acceptAll)
     await world.pass(120_000)
     expect(open()).toBe(0)
-    expect(world.ofKind('endpoint_available')).toHaveLength(1)
+    expect(world.changes('ENDPOINT_UNAVAILABLE')).toEqual({ raised: 1, cleared: 1 })
     expect(world.spool.totals()).toMatchObject({ delivered: 120, retried: 0, dead: 0 })
   })
 
@@ -201,11 +201,11 @@ describe('outages', () => {
       await world.pass(2000)
     }
     expect(open()).toBe(3)
-    expect(world.ofKind('endpoint_unavailable')).toHaveLength(0)
-    expect(world.ofKind('batch_stuck')).toHaveLength(1)
+    expect(world.ofKind('endpoint_changed')).toHaveLength(0)
+    expect(world.states('BATCH_STUCK')).toMatchObject([{ batches: 1, payloads: 3 }])
     world.service.answer(acceptAll)
     await world.pass(600_000)
-    expect(world.ofKind('batch_unstuck')).toHaveLength(1)
+    expect(world.changes('BATCH_STUCK')).toEqual({ raised: 1, cleared: 1 })
     expect(open()).toBe(0)
   })
 })
@@ -235,7 +235,7 @@ describe('403', () => {
       endpoint: 'unauthorized',
       lastRequestId: 'request-9',
     })
-    expect(world.ofKind('endpoint_unauthorized')[0]).toMatchObject({
+    expect(world.states('ENDPOINT_UNAUTHORIZED')[0]).toMatchObject({
       status: 403,
       accessKeyId: 'AKIDEXAMPLE',
     })
@@ -266,7 +266,7 @@ describe('credentials', () => {
     for (let n = 0; n < 20; n += 1) await world.publish(`${n}a`, `${n}b`, `${n}c`)
     world.delivery.start()
     await world.pass(10)
-    expect(world.ofKind('credentials_failed')).toHaveLength(1)
+    expect(world.states('CREDENTIALS_MISSING')).toHaveLength(1)
     const next = world.delivery.providers()[0]?.nextAttemptAt ?? 0
     expect(next - world.clock.now()).toBeLessThanOrEqual(5000)
   })
@@ -277,8 +277,8 @@ describe('credentials', () => {
     await world.pass(3_600_000)
     expect(world.service.received).toHaveLength(0)
     expect(world.spool.batches()).toHaveLength(0)
-    expect(world.ofKind('credentials_failed')[0]?.why).toMatch(/AWS_ACCESS_KEY_ID is not set/)
-    expect(world.ofKind('credentials_failed').length).toBeLessThan(30)
+    expect(world.states('CREDENTIALS_MISSING')[0]?.why).toMatch(/AWS_ACCESS_KEY_ID is not set/)
+    expect(world.changes('CREDENTIALS_MISSING')).toEqual({ raised: 1, cleared: 0 })
     expect(world.delivery.providers()[0]?.endpoint).toBe('unauthorized')
   })
 })

@@ -41,7 +41,7 @@ describe('a 403 that is about one batch', () => {
     world.delivery.start()
     await world.pass(2000)
     expect(world.spool.totals().delivered).toBeGreaterThanOrEqual(60)
-    expect(world.ofKind('endpoint_unauthorized')).toHaveLength(0)
+    expect(world.ofKind('endpoint_changed')).toHaveLength(0)
     await world.pass(minuteMs)
     await world.publish('last')
     await world.pass(minuteMs)
@@ -97,14 +97,14 @@ describe('batches that are held as forbidden', () => {
     await poisoned(40, 10_000)
     expect(world.spool.totals().heldBatches).toBeGreaterThan(20)
     await world.pass(2 * minuteMs)
-    const closedBefore = world.ofKind('endpoint_unauthorized').length
+    const closedBefore = world.ofKind('endpoint_changed').length
     world.delivery.probe()
     await world.pass(200)
     const before = world.spool.totals().delivered
     await world.publish('fine-a', 'fine-b', 'fine-c')
     await world.pass(2000)
     expect(world.spool.totals().delivered - before).toBe(3)
-    expect(world.ofKind('endpoint_unauthorized')).toHaveLength(closedBefore)
+    expect(world.ofKind('endpoint_changed')).toHaveLength(closedBefore)
   })
 
   test('are no evidence after a restart either', async () => {

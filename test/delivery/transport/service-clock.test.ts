@@ -29,7 +29,7 @@ function world(given: { baseUrl?: string; proxy?: ProxyOptions } | undefined) {
   const { baseUrl = 'https://ingest.example.com', proxy = { from: 'none' } } = given ?? {}
   const clock = createFakeClock()
   const options = { name: defaultProvider, baseUrl, proxy }
-  return { clock, service: createServiceClock({ clock, emit: () => undefined }, options) }
+  return { clock, service: createServiceClock({ clock }, options) }
 }
 
 stepCases(import.meta.filename, world, {

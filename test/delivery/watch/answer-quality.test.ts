@@ -1,6 +1,5 @@
 import { expect } from 'vitest'
 import { createAnswerQuality } from '../../../src/delivery/watch/answer-quality.ts'
-import type { GatewayEvent } from '../../../src/domain/event.ts'
 import { defaultProvider } from '../../../src/domain/ids.ts'
 import type { Outcome } from '../../../src/domain/outcome.ts'
 import { stepCases } from '../../support/step-cases.ts'
@@ -15,13 +14,12 @@ const outcomes: Record<string, Outcome> = {
 type World = ReturnType<typeof world>
 
 function world(given: { timeoutMs: number } | undefined) {
-  const events: GatewayEvent[] = []
   const state = { isAvailable: true }
   const quality = createAnswerQuality(
-    { emit: (event) => void events.push(event), isAvailable: () => state.isAvailable },
+    { isAvailable: () => state.isAvailable },
     { name: defaultProvider, timeoutMs: given?.timeoutMs ?? 30_000 },
   )
-  return { quality, events, state }
+  return { quality, state }
 }
 
 stepCases(import.meta.filename, world, {
@@ -33,12 +31,12 @@ stepCases(import.meta.filename, world, {
     for (let n = 0; n < times!; n += 1) quality.settled({ delivered: delivered!, retried, dead })
   },
   isAvailable: ({ state }: World, isAvailable: boolean) => Object.assign(state, { isAvailable }),
-  /** Kind and first number of each event so far. */
-  said: ({ events }: World, expected: [string, number][]) =>
+  /** Code and first number of each state that holds. */
+  holds: ({ quality }: World, expected: [string, number][]) =>
     expect(
-      events.map((event) => [
-        event.kind,
-        'answers' in event ? event.answers : 'failed' in event ? event.failed : -1,
+      [...quality.states()].map((state) => [
+        state.code,
+        'answers' in state ? state.answers : 'failed' in state ? state.failed : -1,
       ]),
     ).toEqual(expected),
 })

@@ -1,8 +1,6 @@
 // A rate limit that is lower than what comes in: what waits for it stays visible until something is settled.
 
 import { afterEach, describe, expect, test } from 'vitest'
-import { createConditions } from '../../../src/ops/conditions/conditions.ts'
-import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
 import { createDeliveryWorld, type DeliveryWorld } from '../../support/delivery-world.ts'
 
 let world: DeliveryWorld
@@ -11,12 +9,7 @@ afterEach(() => world.end())
 
 const batch = { payloadsMax: 500, bodyBytesMax: 1_000_000, lingerMs: 1000 }
 
-function codes(): readonly string[] {
-  const all = createConditions({ clock: world.clock })
-  const { apply } = createEventConditions(all)
-  for (const event of world.events) apply(event)
-  return all.open().map(({ code }) => code)
-}
+const codes = () => world.codes()
 
 const nextInMs = () => {
   const at = world.delivery.providers()[0]?.nextAttemptAt
@@ -41,7 +34,7 @@ describe('delivery.limits', () => {
     expect(Math.max(...sizes)).toBeLessThanOrEqual(10 * perS)
     expect(sizes.length).toBeGreaterThanOrEqual(10)
     expect(codes()).not.toContain('RATE_LIMITED')
-    expect(world.ofKind('delivery_moves')).toEqual([])
+    expect(world.changes('DELIVERY_STALLED').raised).toBe(0)
   })
 
   test('a wait has its condition and its end for as long as nothing is settled', async () => {
@@ -58,9 +51,9 @@ describe('delivery.limits', () => {
       expect(nextInMs()).toBeGreaterThan(0)
       expect(nextInMs()).toBeLessThanOrEqual(100_000)
     }
-    expect(world.ofKind('delivery_moves')).toEqual([])
+    expect(world.changes('RATE_LIMITED')).toEqual({ raised: 1, cleared: 0 })
     await publishFor(30)
     expect(world.ofKind('batch_settled').length).toBe(settled + 1)
-    expect(world.ofKind('delivery_moves')).toHaveLength(1)
+    expect(world.changes('RATE_LIMITED').cleared).toBe(1)
   })
 })

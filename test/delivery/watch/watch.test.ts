@@ -1,9 +1,6 @@
 // What stands still has a condition. The clock is moved by the test; the spool is real.
 
 import { afterEach, describe, expect, test } from 'vitest'
-import { createConditions } from '../../../src/ops/conditions/conditions.ts'
-import type { Condition } from '../../../src/ops/conditions/conditions.ts'
-import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
 import { createDeliveryWorld } from '../../support/delivery-world.ts'
 import type { DeliveryWorld } from '../../support/delivery-world.ts'
 import { acceptAll, failAll } from '../../support/scripted-service.ts'
@@ -18,15 +15,8 @@ const refuse =
   (status: number, headers: Record<string, string> = {}): Script =>
   () => ({ status, headers, body: { requestId: 'request-9', message: `answer ${status}` } })
 
-/** The conditions that the events so far leave open. */
-function conditions(): readonly Condition[] {
-  const all = createConditions({ clock: world.clock })
-  const { apply } = createEventConditions(all)
-  for (const event of world.events) apply(event)
-  return all.open()
-}
-
-const codes = () => conditions().map(({ code }) => code)
+const conditions = () => world.conditions()
+const codes = () => world.codes()
 
 async function publishBatches(count: number, name = 'p'): Promise<void> {
   for (let n = 0; n < count; n += 1) await world.publish(`${name}${n}a`, `${name}${n}b`, `${name}${n}c`)
@@ -68,7 +58,7 @@ describe('a service that hangs', () => {
     world.service.answer(acceptAll)
     await world.pass(minuteMs)
     expect(codes()).toEqual([])
-    expect(world.ofKind('requests_answered')).toHaveLength(1)
+    expect(world.changes('SERVICE_HANGING')).toEqual({ raised: 1, cleared: 1 })
   })
 
   test.each([
@@ -91,8 +81,8 @@ describe('a service that hangs', () => {
           await world.pass(1000)
         }
         expect(silent).toEqual([])
-        expect(world.ofKind('requests_hanging').filter(({ first }) => first).length).toBeLessThanOrEqual(1)
-        expect(world.ofKind('requests_answered')).toEqual([])
+        expect(world.changes('SERVICE_HANGING').raised).toBeLessThanOrEqual(1)
+        expect(world.changes('SERVICE_HANGING').cleared).toBe(0)
         world.service.answer(acceptAll)
         await world.pass(3 * minuteMs)
         expect(codes()).toEqual([])
@@ -174,11 +164,10 @@ describe('a service that answers 200 and accepts nothing', () => {
     await publishBatches(4, 'r')
     await world.pass(1000)
     expect(shown()?.count).toBe(7)
-    expect(world.ofKind('nothing_accepted').filter(({ first }) => first)).toHaveLength(1)
     world.service.answer(acceptAll)
     await publishBatches(1, 's')
     await world.pass(1000)
     expect(shown()).toBeUndefined()
-    expect(world.ofKind('acceptance_resumed')).toHaveLength(1)
+    expect(world.changes('NOTHING_ACCEPTED')).toEqual({ raised: 1, cleared: 1 })
   })
 })

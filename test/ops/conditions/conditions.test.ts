@@ -5,12 +5,15 @@ import type { ProviderName } from '../../../src/domain/ids.ts'
 import type { ConditionCode } from '../../../src/ops/conditions/condition-catalogue.ts'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
 import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
-import { eventSamples } from '../../support/event-samples.ts'
+import type { State, StateCode } from '../../../src/domain/condition-state.ts'
+import { presentOf } from '../../../src/ops/conditions/causes.ts'
+import { eventSamples, stateSamples } from '../../support/event-samples.ts'
+import { createRandom } from '../../support/random.ts'
 import { handClock } from '../../support/ops-world.ts'
 import { stepCases } from '../../support/step-cases.ts'
 
 /** The sample of a name, or the sample with other fields. */
-type Written = EventName | Partial<Record<EventName, object>>
+type Written<Name extends string = EventName> = Name | Partial<Record<Name, object>>
 type World = ReturnType<typeof world>
 
 const other = 'other' as ProviderName
@@ -29,6 +32,12 @@ function eventOf(written: Written): GatewayEvent {
   return { ...eventSamples[name!], ...fields }
 }
 
+function stateOf(written: Written<StateCode>): State {
+  if (typeof written === 'string') return stateSamples[written]
+  const [[code, fields] = []] = Object.entries(written) as [StateCode, object][]
+  return { ...stateSamples[code!], ...fields }
+}
+
 stepCases(import.meta.filename, world, {
   apply: ({ rules }: World, events: Written | Written[]) => {
     for (const event of [events].flat()) rules.apply(eventOf(event))
@@ -42,6 +51,13 @@ stepCases(import.meta.filename, world, {
     expect(codes()).toEqual([code])
     rules.apply(end)
     expect(codes()).toEqual([])
+  },
+  /** All states that hold now. */
+  holds: ({ conditions }: World, states: Written<StateCode> | Written<StateCode>[]) =>
+    conditions.look([states].flat().map((one) => presentOf(stateOf(one)))),
+  shows: ({ conditions, open }: World, [state, texts]: [Written<StateCode>, object]) => {
+    conditions.look([presentOf(stateOf(state))])
+    expect(open()[0]).toMatchObject(texts)
   },
   says: ({ rules, open }: World, [event, texts]: [Written, object]) => {
     rules.apply(eventOf(event))
@@ -68,4 +84,33 @@ stepCases(import.meta.filename, world, {
 test('each reason to ask the support about a batch names the commands that follow', () => {
   for (const reason of ['repeated', 'unlisted'] as const)
     expect(heldActs[reason]).toMatch(/`batches mark-delivered`; if not, `batches reissue`/)
+})
+
+test('the open conditions are exactly the states that hold, since the look that saw each first', () => {
+  const random = createRandom(11)
+  const clock = handClock()
+  const changes: string[] = []
+  const conditions = createConditions({
+    clock,
+    emit(event) {
+      if ('lastedMs' in event) changes.push(`cleared ${event.code} ${event.key}`)
+      if (event.kind === 'condition_raised') changes.push(`raised ${event.code} ${event.key}`)
+    },
+  })
+  const samples = Object.values(stateSamples).map(presentOf)
+  const nameOf = ({ code, cause }: (typeof samples)[number]) => `${code} ${cause.key ?? null}`
+  let before = new Map<string, number>()
+  for (let look = 0; look < 300; look += 1) {
+    clock.move(1000)
+    const present = samples.filter(() => random.chance(0.3))
+    const now = new Map(present.map((one) => [nameOf(one), before.get(nameOf(one)) ?? clock.now()]))
+    changes.length = 0
+    conditions.look(present)
+    const open = conditions.open().map(({ code, key, since }) => [`${code} ${key}`, since] as const)
+    expect(new Map(open)).toEqual(now)
+    const raised = [...now.keys()].filter((name) => !before.has(name)).map((name) => `raised ${name}`)
+    const cleared = [...before.keys()].filter((name) => !now.has(name)).map((name) => `cleared ${name}`)
+    expect(changes.toSorted()).toEqual([...raised, ...cleared].toSorted())
+    before = now
+  }
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
-import { createFillConditions } from '../../../src/ops/conditions/fill-conditions.ts'
+import { createFillCauses } from '../../../src/ops/conditions/fill-conditions.ts'
 import type { SpoolTotals } from '../../../src/spool/spool.ts'
 import { handClock, spoolTotals } from '../../support/ops-world.ts'
 
@@ -8,11 +8,13 @@ const GiB = 1024 ** 3
 
 function world() {
   const conditions = createConditions({ clock: handClock() })
-  const fill = createFillConditions(conditions)
+  const fills = createFillCauses()
   return {
     /** Codes, keys and severities that are open for these totals. */
     open(more: Partial<SpoolTotals>) {
-      fill.update(spoolTotals({ bytesMax: 100 * GiB, freeBytes: 50 * GiB, freeBytesMin: GiB, ...more }))
+      conditions.look(
+        fills(spoolTotals({ bytesMax: 100 * GiB, freeBytes: 50 * GiB, freeBytesMin: GiB, ...more })),
+      )
       return conditions.open().map(({ code, key, severity }) => [code, key, severity].join(' '))
     },
   }

@@ -2,15 +2,17 @@ import { keptStoreNames } from '../../../src/domain/kept-store.ts'
 import { describe, expect, test } from 'vitest'
 import type { EventOf } from '../../../src/domain/event.ts'
 import { conditionCatalogue } from '../../../src/ops/conditions/condition-catalogue.ts'
+import { presentOf } from '../../../src/ops/conditions/causes.ts'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
 import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
 import { eventTable } from '../../../src/ops/events/events.ts'
 import { lineOf } from '../../../src/ops/logging/log-line.ts'
 import { createLog } from '../../../src/ops/logging/logging.ts'
-import { eventSamples } from '../../support/event-samples.ts'
+import { eventSamples, stateSamples } from '../../support/event-samples.ts'
 import { handClock, keptOutput } from '../../support/ops-world.ts'
 
 const samples = Object.values(eventSamples)
+const unreadable = /undefined|NaN|\[object|\.\.|\b1 (payload|message|device|source|letter|receipt|part|time)s/
 
 describe('every event', () => {
   test('has a sample, and each sample is one', () => {
@@ -23,9 +25,7 @@ describe('every event', () => {
     const texts = [lineOf(event).text, ...conditions.open().flatMap(({ what, why, act }) => [what, why, act])]
     for (const text of texts) {
       expect(text).toMatch(/^[A-Z0-9].*[."]$/)
-      expect(text).not.toMatch(
-        /undefined|NaN|\[object|\.\.|\b1 (payload|message|device|source|letter|receipt|part|time)s/,
-      )
+      expect(text).not.toMatch(unreadable)
     }
   })
 
@@ -40,25 +40,41 @@ describe('every event', () => {
     const reasons = ['spool_full', 'disk_low', 'state_full', 'store_lost'] as const
     const seen = new Set<string>()
     const held = reasons.map((reason) => ({ ...eventSamples.spool_held, reason }))
-    const stuck = { ...eventSamples.held_batches_changed, reason: 'stuck' as const }
     const unusable = { ...eventSamples.spool_refused, fault: eventSamples.store_lost.fault }
     const stores = keptStoreNames.map((store) => ({ ...eventSamples.kept_full, store }))
-    const limited = { ...eventSamples.delivery_stalled, reason: 'rate_limit' as const }
     const proxied = { ...eventSamples.listener_refused, reason: 'proxy_untrusted' }
     const otherPath = { ...eventSamples.listener_refused, reason: 'websocket_path', found: '/' }
     const flooding = { ...eventSamples.client_dropped, reason: 'too_many_control_packets' }
     const partial = { ...eventSamples.client_dropped, reason: 'partial_packets_full' }
-    const limits = [limited, unusable, proxied, otherPath, flooding, partial]
-    for (const event of [...samples, ...held, ...stores, stuck, ...limits]) {
+    const limits = [unusable, proxied, otherPath, flooding, partial]
+    for (const event of [...samples, ...held, ...stores, ...limits]) {
       apply(event)
       for (const { code } of conditions.open()) seen.add(code)
     }
-    // These follow the counters alone: conditions.test.ts, fill-conditions.test.ts.
+    // These follow states and numbers: conditions.test.ts, fill-conditions.test.ts.
     const counted = ['DEAD_LETTERS_WAITING', 'SPOOL_FILLING', 'DISK_FILLING', 'STORE_FILLING']
-    const byEvents = Object.keys(conditionCatalogue).filter((code) => !counted.includes(code))
+    const others = new Set([...counted, ...Object.keys(stateSamples)])
+    const byEvents = Object.keys(conditionCatalogue).filter((code) => !others.has(code))
     expect([...seen].sort()).toEqual(byEvents.sort())
     const named = Object.values(eventTable).flatMap(({ raises = {} }) => Object.keys(raises))
     expect([...new Set(named)].sort()).toEqual(byEvents.sort())
+  })
+})
+
+describe('every state', () => {
+  test('has a sample, and texts in the catalogue', () => {
+    const withTexts = Object.entries(conditionCatalogue).filter(([, spec]) => 'cause' in spec)
+    expect(Object.keys(stateSamples).toSorted()).toEqual(withTexts.map(([code]) => code).toSorted())
+  })
+
+  test.each(Object.values(stateSamples))('$code reads as sentences', (state) => {
+    const conditions = createConditions({ clock: handClock() })
+    conditions.look([presentOf(state)])
+    const [condition] = conditions.open()
+    for (const text of [condition?.what, condition?.why, condition?.act]) {
+      expect(text).toMatch(/^[A-Z0-9`].*[.")]$/)
+      expect(text).not.toMatch(unreadable)
+    }
   })
 })
 

@@ -4,7 +4,7 @@ import type { ProviderView } from '../../../src/delivery/types.ts'
 import type { Condition } from '../../../src/ops/conditions/conditions.ts'
 import { verdictOf, type VerdictSource } from '../../../src/ops/gateway-verdict/gateway-verdict.ts'
 import type { LaneView } from '../../../src/spool/spool.ts'
-import { eventSamples } from '../../support/event-samples.ts'
+import { stateSamples } from '../../support/event-samples.ts'
 import { lane, provider, stages, startedOps } from '../../support/ops-world.ts'
 import { timedCases } from '../../support/timed-cases.ts'
 
@@ -66,10 +66,9 @@ describe('the verdict', () => {
 
   test('and readiness: not ready while every acknowledgement is held, and ready in an outage of the service', async () => {
     await using world = await startedOps()
-    const views = stages({})
+    const views = stages({ states: [stateSamples.ENDPOINT_UNAVAILABLE] })
     world.ops.attach(views)
     await world.ops.ready()
-    world.ops.emit(eventSamples.endpoint_unavailable)
     expect((await world.ask('/readyz')).status).toBe(200)
     expect(await world.metrics()).toContain('gateway_ready 1')
     world.ops.attach({ spool: { ...views.spool!, holdReason: () => 'disk_low' } })

@@ -23,19 +23,18 @@ function world(level: 'debug' | 'info' = 'info') {
 describe('a line in the log', () => {
   test('is one line of JSON with level, event, time, facts and a sentence', () => {
     const { log, output } = world()
-    log.write({ ...eventSamples.endpoint_unavailable, retryInMs: 8200.4 })
+    log.write({ ...eventSamples.batch_held, retryInMs: 8200.4 })
     expect(output.lines()).toEqual([
       {
         level: 'warn',
         time: '2025-06-15T15:06:40.000Z',
-        event: 'endpoint_unavailable',
+        event: 'batch_held',
         provider: 'north',
-        failures: 5,
-        why: 'The service answers 500.',
+        batchId: '00000000-0000-4000-8000-000000000001',
+        why: 'The service is busy.',
         requestId: 'r-1',
         retryInMs: 8200,
-        act: null,
-        msg: 'Cannot deliver: the service answers 500. Data is kept. Next try in 8 s.',
+        msg: 'A batch is held: the service is busy. Next try in 8 s.',
       },
     ])
   })
@@ -121,7 +120,7 @@ describe('the reader of the log', () => {
     const cause = new Error('hunter2-very-secret')
     log.write({ kind: 'store_lost', fault: new GatewayError('SPOOL_WRITE_FAILED', { ...words, cause }) })
     log.write(Object.assign({ kind: 'listener_opened' as const, url: '' }, { url: secret }))
-    log.write({ ...eventSamples.credentials_failed, why: `key ${String(secret)}` })
+    log.write({ ...eventSamples.condition_raised, why: `key ${String(secret)}` })
     expect(output.text()).not.toContain('hunter2')
     expect(output.text()).toContain('***')
   })

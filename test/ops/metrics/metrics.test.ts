@@ -10,7 +10,7 @@ import {
   startedOps,
 } from '../../support/ops-world.ts'
 import { mappingStage } from '../../support/mapping-stage.ts'
-import { eventSamples } from '../../support/event-samples.ts'
+import { eventSamples, stateSamples } from '../../support/event-samples.ts'
 
 /** Those of the lines that the metrics do not have. */
 function missingIn(text: string, lines: readonly string[]): string[] {
@@ -160,9 +160,13 @@ describe('the metrics', () => {
   test('have a bounded number of label values: those beyond it are added up in one', async () => {
     await using world = await startedOps()
     const many = Array.from({ length: 5000 }, (_, n) => ({ source: `s${n}`, reason: 'R', count: 2 }))
-    world.ops.attach(stages({ ingest: ingestCounters({ deadByReason: many, ignoredByReason: many }) }))
-    for (let n = 0; n < 500; n += 1)
-      world.ops.emit({ ...eventSamples.held_batches_changed, provider: `p-${n}` as ProviderName })
+    const ofProvider = (_: unknown, n: number) => ({
+      ...stateSamples.BATCHES_HELD,
+      provider: `p-${n}` as ProviderName,
+    })
+    const states = Array.from({ length: 500 }, ofProvider)
+    const ingest = ingestCounters({ deadByReason: many, ignoredByReason: many })
+    world.ops.attach(stages({ ingest, states }))
     const text = await world.metrics()
     expect(missingIn(text, ['gateway_messages_dead_total{source="other",reason="other"} 9800'])).toEqual([])
     expect(text.match(/^gateway_messages_dead_total\{/gm)).toHaveLength(101)

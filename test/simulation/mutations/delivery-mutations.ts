@@ -238,9 +238,9 @@ export const deliveryMutations: readonly Mutation[] = [
   // ---- conditions and what the daemon says of itself
   {
     name: 'ENDPOINT_UNAVAILABLE is never cleared',
-    file: 'ops/events/endpoint-events.ts',
-    find: '    clears: {\n      ENDPOINT_UNAVAILABLE: providerKey,\n',
-    replace: '    clears: {\n',
+    file: 'delivery/policy/endpoint.ts',
+    find: '    problem = null\n    probesFailed = 0',
+    replace: '    probesFailed = 0',
   },
   {
     name: 'DISK_LOW is never cleared',
@@ -257,31 +257,31 @@ export const deliveryMutations: readonly Mutation[] = [
   {
     name: 'a held batch that was settled still counts as held',
     file: 'delivery/provider-pipeline/settler.ts',
-    find: 'if (reason !== undefined) reportHeld(emit, batches, { provider, reason, latest: null })',
+    find: 'if (reason !== undefined) reportHeld(emit, batches, { provider, reason })',
     replace: '',
   },
   {
     name: 'a service that answers again still hangs',
     file: 'delivery/watch/watch.ts',
-    find: "    emit({ kind: 'requests_answered', provider, hungMs: Math.max(0, clock.now() - hanging.oldestAt) })\n",
+    find: '    if (requests.look() === null) hanging = null\n',
     replace: '',
   },
   {
-    name: 'the end of a Retry-After is not told',
+    name: 'a Retry-After does not end',
     file: 'delivery/watch/watch.ts',
-    find: "    emit({ kind: 'retry_after_ended', provider })\n",
+    find: '    if (retry !== null && nowMs >= retry.untilMs) retry = null\n',
     replace: '',
   },
   {
     name: 'a service that accepts again is not told',
     file: 'delivery/watch/acceptance.ts',
-    find: "        if (reported) emit({ kind: 'acceptance_resumed', provider })\n",
+    find: '        nothing = null\n',
     replace: '',
   },
   {
     name: 'the endpoint that is unavailable raises no condition',
-    file: 'ops/events/endpoint-events.ts',
-    find: '    raises: {\n      ENDPOINT_UNAVAILABLE: unavailable,\n    },\n',
+    file: 'delivery/policy/endpoint.ts',
+    find: "    problem = { code: 'ENDPOINT_UNAVAILABLE', provider, failures, why, requestId, act }\n",
     replace: '',
   },
 ]

@@ -72,8 +72,9 @@ export const settleMutations: readonly Mutation[] = [
   {
     name: 'an endpoint that is available again is not told',
     file: 'delivery/policy/endpoint.ts',
-    find: "    emit({ kind: 'endpoint_available', provider, unavailableMs })\n",
-    replace: '',
+    find: "    emit({ kind: 'endpoint_changed', provider, state, why })\n  }\n\n  function opensAt",
+    replace:
+      "    if (next !== 'available') emit({ kind: 'endpoint_changed', provider, state, why })\n  }\n\n  function opensAt",
   },
   {
     name: 'a dead letter does not say which answer made it',

@@ -53,10 +53,9 @@ export function createOutageEvents(): OutageEvents {
     observe(event, atMs) {
       const { kind } = event
       if (kind === 'gateway_starting') for (const one of outages) one.toMs = Math.min(one.toMs, atMs)
-      if (kind === 'endpoint_available') Object.assign(open(event.provider) ?? {}, { toMs: atMs })
-      const begins =
-        kind === 'endpoint_unavailable' || kind === 'endpoint_unauthorized' || kind === 'wrapper_refused'
-      if (begins && open(event.provider) === undefined)
+      if (kind !== 'endpoint_changed') return
+      if (event.state === 'available') Object.assign(open(event.provider) ?? {}, { toMs: atMs })
+      else if (open(event.provider) === undefined)
         outages.push({ provider: event.provider, fromMs: atMs, toMs: Number.POSITIVE_INFINITY })
     },
     has: (provider, fromMs, toMs) =>

@@ -6,7 +6,7 @@
 import { formatDuration, plural } from '../../../std/quantity.ts'
 import { bounded, quote } from '../../../std/quote.ts'
 import type { EventName, EventOf } from '../../../domain/event.ts'
-import type { Cause } from '../../conditions/conditions.ts'
+import type { Cause } from '../../conditions/types.ts'
 import { fromText, noKey, ofFault, sentence } from '../event-text.ts'
 import type { EventTable } from '../types.ts'
 

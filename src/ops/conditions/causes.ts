@@ -1,0 +1,26 @@
+// causes.ts: what holds now: the states of all stages, and what the numbers of the spool say.
+
+import type { State, StateSource } from '../../domain/condition-state.ts'
+import type { StageViews } from '../types.ts'
+import { conditionCatalogue } from './condition-catalogue.ts'
+import type { Present } from './conditions.ts'
+import { createFillCauses } from './fill-conditions.ts'
+import type { Cause } from './types.ts'
+
+/** Returns the function that gives all that holds now. */
+export function createCauses(stages: StageViews): () => Iterable<Present> {
+  const fills = createFillCauses()
+  return function* () {
+    for (const stage of Object.values(stages) as (Partial<StateSource> | null | undefined)[])
+      for (const state of stage?.states?.() ?? []) yield presentOf(state)
+    const totals = stages.spool?.totals()
+    if (totals !== undefined) yield* fills(totals)
+  }
+}
+
+export function presentOf(state: State): Present {
+  const { code } = state
+  // The types of the catalogue give each code its facts.
+  const { cause } = conditionCatalogue[code] as unknown as { cause(facts: State): Cause }
+  return { code, cause: cause(state) }
+}
