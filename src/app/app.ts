@@ -28,6 +28,7 @@ import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
 import { configWarnings, openFilesWarnings, secretFileWarnings, type Config } from '../config/config.ts'
 import { deliveryOptions } from '../delivery/config.ts'
+import type { SenderWorker } from '../delivery/delivery.ts'
 import { createLostFields, doubtfulWords, type LostFields } from '../mapping/mapping.ts'
 import type { MoreSources, Taps } from '../ingest/ingest.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
@@ -72,6 +73,8 @@ export type GatewayDeps = {
   observe?: Emit
   /** Message sources beside those of the config; for tests. */
   moreSources?: MoreSources
+  /** The thread that sends, shared by several gateways of one process; for tests. The creator closes it. */
+  senderWorker?: SenderWorker
   /** Files with secrets of the config: a warning where other users can read one. */
   secretFiles?: readonly string[]
   /** Ends a start that takes long. The gateway is then returned, and is stopped as usual. */

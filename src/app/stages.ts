@@ -16,7 +16,7 @@ import type { Clock } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import { connectionsWithin, type Config } from '../config/config.ts'
-import { createDelivery } from '../delivery/delivery.ts'
+import { createDelivery, type SenderWorker } from '../delivery/delivery.ts'
 import { deliveryOptions, sectionProxy } from '../delivery/config.ts'
 import { createIngest, createTaps, type MoreSources } from '../ingest/ingest.ts'
 import { ingestOptions, liveLimitOptions } from '../ingest/config.ts'
@@ -55,6 +55,8 @@ export type StagesDeps = {
   backfillRule: BackfillRule
   /** Message sources beside those of the config; for tests. */
   moreSources?: MoreSources
+  /** The thread that sends, where several gateways share it. */
+  senderWorker?: SenderWorker
 }
 
 /** The config of the start with its path, and the mapping in force with the config that it was made from. */
@@ -99,13 +101,16 @@ function openOutgoing(
   spool: Spool,
   { config, opened }: { config: Config; opened: Opened },
 ) {
-  const { clock, random, emit, env, ops, ourTime } = deps
+  const { clock, random, emit, env, ops, ourTime, senderWorker } = deps
   ops.attach({ spool })
   const options = { ...deliveryOptions(config.delivery), ledger: config.ledger.enabled }
   const records = openRecords(deps, spool, config)
   opened(() => records.stop(AbortSignal.abort()))
   const { settled } = records.devices.notes
-  const delivery = createDelivery({ spool, clock, random, emit, env, settled }, options)
+  const delivery = createDelivery(
+    { spool, clock, random, emit, env, settled, ...(senderWorker && { senderWorker }) },
+    options,
+  )
   opened(() => delivery.stop(AbortSignal.abort()))
   ops.attach({ delivery, batches: delivery.batches, records: records.store })
   delivery.start()

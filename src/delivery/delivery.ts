@@ -64,6 +64,7 @@ import type { Returns } from './returns/types.ts'
 import type { BatchOperations, DeliveryCounters, ProviderView, SettledBatch } from './types.ts'
 
 export type { DeliveryOptions, ProxyOptions } from './delivery-options.ts'
+export type { SenderWorker } from './transport/sender-worker.ts'
 export { createTunnel } from './transport/proxy-tunnel.ts'
 export { isLoopback as isLoopbackUrl, proxyFor, type Environment } from './proxy.ts'
 export { checkCompression } from './compression-check.ts'

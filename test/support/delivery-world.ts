@@ -4,8 +4,6 @@
 import { Secret } from '../../src/std/secret.ts'
 import { createDelivery } from '../../src/delivery/delivery.ts'
 import type { Delivery } from '../../src/delivery/delivery.ts'
-import { createSenderWorker } from '../../src/delivery/transport/sender-worker.ts'
-import type { SenderWorker } from '../../src/delivery/transport/sender-worker.ts'
 import { defaultBackoff } from '../../src/delivery/delivery-options.ts'
 import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
@@ -21,14 +19,12 @@ import type { FakeClock } from './fake-clock.ts'
 import { createMemoryDisk } from './memory-store.ts'
 import type { MemoryDisk } from './memory-store.ts'
 import { createRandom } from './random.ts'
+import { sharedSender } from './shared-sender.ts'
 import { createScriptedSender } from './scripted-sender.ts'
 import type { ScriptedSender } from './scripted-sender.ts'
 import { startScriptedService } from './scripted-service.ts'
 import type { Script, ScriptedService } from './scripted-service.ts'
 import { emptyDisk, payloadNamed, smallOptions } from './spool-world.ts'
-
-/** One thread for all worlds of a test file, since its start takes longer than most tests. It ends with the process. */
-let sharedSender: SenderWorker | null = null
 
 export const dayMs = 86_400_000
 
@@ -232,6 +228,5 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
 }
 
 async function socketSender(script: Script | undefined): Promise<ScriptedSender> {
-  sharedSender ??= createSenderWorker()
   return { senderWorker: sharedSender, service: await startScriptedService(script) }
 }

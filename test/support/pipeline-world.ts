@@ -20,6 +20,7 @@ import { newFolder } from './folders.ts'
 import { createDevice, type Device } from './mqtt-device.ts'
 import { testKernel } from './our-time.ts'
 import { keptOutput } from './ops-world.ts'
+import { sharedSender } from './shared-sender.ts'
 
 /** Typical sources: three fields and a signal. */
 const sourcesText = `
@@ -111,6 +112,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
       version: '0.0.0-test',
       openStore: openLevelStore,
       disk: realDisk,
+      senderWorker: sharedSender,
       observe(event) {
         events.push(event)
         for (const wake of waiters) wake()
