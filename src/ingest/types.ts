@@ -144,8 +144,8 @@ export type ClientEntry = {
 }
 
 /** What the intake needs of the mapping. */
-export type IntakeMapper = Pick<Mapper, 'map' | 'apply' | 'tick' | 'nextTickAt' | 'restore' | 'openParts'> &
-  Partial<Pick<Mapper, 'ownerOf' | 'keptWhole'>>
+export type IntakeMapper = Pick<Mapper, 'map' | 'tick' | 'nextTickAt' | 'restore' | 'openParts'> &
+  Partial<Pick<Mapper, 'ownerOf'>>
 
 /** While the kept messages of a device are being released, its later messages are kept behind them. */
 export type ReleaseOrder = {

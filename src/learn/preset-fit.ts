@@ -60,7 +60,7 @@ export function fitOf(mapping: MappingConfig, shapes: readonly TopicShape[]): Fi
     own.last = result
     if (result.kind === 'payloads' || result.kind === 'part') own.mapped += 1
     counts.add(result)
-    if (result.kind === 'part') counts.apply(mapper.apply())
+    if (result.kind === 'part') counts.apply(result.apply())
   }
   for (;;) {
     const applied = mapper.tick(Number.POSITIVE_INFINITY)

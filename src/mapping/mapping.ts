@@ -13,7 +13,8 @@
 //            judged), or a part of what is
 //            collected. A result that keeps the message has the key under which a resend of it is known.
 //
-// How. The config is compiled into closures once (compile/). The mapper (mapper/) then does for each message:
+// How. The config is compiled into a plan for each source once (compile/). For each message the mapper
+// (mapper.ts) then does:
 //
 //   topic -> source, captures   one tree of all patterns (path/topic-pattern.ts), remembered for each topic;
 //                               `when` decides between several sources (routing/)
@@ -23,7 +24,7 @@
 //   coalesce                    values of one device become one record first (state/)
 //   when                        ignored where it does not hold (expression/)
 //   time, position, signals     fields/ over path/: paths, values, units, exact decimals, plausibility/
-//   name -> ids -> JSON text    one hash and one text (identity.ts, mapper/record-mapper.ts)
+//   name -> ids -> JSON text    one hash and one text (identity.ts, write.ts), of a reading (read/)
 //   thin, merge                 fewer payloads, or one of several messages (state/)
 //
 // A message costs no regular expression, no promise and no log line. A refused message may cost more: its
@@ -50,7 +51,7 @@ import {
 import { createExplainer, type Explainer } from './explain/explain.ts'
 import type { ClockPolicy } from './devices/clock-check.ts'
 import type { DeviceNotes } from './types.ts'
-import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from './mapper/mapper.ts'
+import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from './mapper.ts'
 
 export { unmappableReasons, type QuarantineReason } from './reasons.ts'
 export { deviceRules } from './taken-topics.ts'
@@ -66,13 +67,20 @@ export { coordinateOf } from './positions/position-names.ts'
 export { fieldNames, plainKey } from './fields/field-names.ts'
 export { withheldByField, type WithheldField } from './plausibility/withheld-counts.ts'
 export type { DeviceClock } from './devices/device-clocks.ts'
-export type { DeviceNotes, KeptResult, MapResult, NotedDevice, StateWrite } from './types.ts'
-export { createMapper, type Mapper } from './mapper/mapper.ts'
+export type {
+  DeviceNotes,
+  KeptResult,
+  MapResult,
+  NotedDevice,
+  StateChanges,
+  StateWrite,
+  UnsentPart,
+} from './types.ts'
+export { createMapper, type Mapper } from './mapper.ts'
 export { covers, filterText, parseTopic, topicFilterOf, type TopicPattern } from './path/topic-pattern.ts'
 export { createLostFields, type LostFields } from './lost-fields/lost-fields.ts'
 export { isStoredSource } from './lost-fields/device-fields.ts'
 export type { CounterReset } from './memory/counter-memory.ts'
-export type { StateChanges, UnsentPart } from './state/state-changes.ts'
 export { messageOfStateEntry } from './state/state-restore.ts'
 export { functionRows } from './expression/expression.ts'
 export { insteadOfWord } from './source-config/old-words.ts'

@@ -1,19 +1,13 @@
 // types.ts: the types that several folders of the mapping share. It imports nothing of them.
 //
 //   RecordContext   the record at hand, and what its parts report about it
+//   StateChanges    what is to be stored when records of several messages close
 //   Encoding        how the bytes of a message become a value, with or without memory
 //   MapResult       what a message becomes
 //   DeviceNotes     what the mapper reports of devices
 
 import type { ProviderName } from '../domain/ids.ts'
-import type {
-  Message,
-  MessageProperties,
-  RecordMark,
-  Sender,
-  Stored,
-  UserProperties,
-} from '../domain/message.ts'
+import type { Message, MessageProperties, RecordMark, Sender, UserProperties } from '../domain/message.ts'
 import type { DuplicateRule, MappedPayload } from '../domain/payload.ts'
 import type { EpochMs } from '../std/clock.ts'
 import type { DecodeFault, QuarantineReason, UnmappableReason } from './reasons.ts'
@@ -72,58 +66,29 @@ export type DeviceNotes = {
   unnamed(result: Extract<MapResult, { reason: string }>): void
 }
 
-/**
- * The record at hand. A mapper has one context and uses it for every record, so that nothing is allocated for
- * a record and functions take few parameters.
- */
+/** The record at hand, as those see it who read and judge its values (read/reading.ts). */
 export type RecordContext = {
-  record: unknown
+  readonly record: unknown
   /** The whole message. */
-  root: unknown
+  readonly root: unknown
   /** The first byte of the message that is not UTF-8, from 1 on; 0 where all of it is. */
-  badByteAt: number
-  /** Records that are texts, since they could not be read, and why; null for most messages. */
-  broken: ReadonlyMap<unknown, string> | null
-  up: Up
+  readonly badByteAt: number
+  readonly up: Up
   /** Captures of the topic. */
-  captures: readonly string[]
-  sender: Sender
+  readonly captures: readonly string[]
+  readonly sender: Sender
   /** The sender of the record; null for a record of several messages. */
-  recordSender: Sender | null
+  readonly recordSender: Sender | null
   /** Of the message (MQTT 5); null where it has none. */
-  userProperties: UserProperties | null
-  properties: MessageProperties | null
-  arrivedAt: EpochMs
-  /** Of the message; null for one of the embedded broker, and for a record of several messages. */
-  stored: Stored | null
+  readonly userProperties: UserProperties | null
+  readonly properties: MessageProperties | null
+  readonly arrivedAt: EpochMs
   /** True time minus `arrivedAt`; null while our own time is unknown: then no device time is judged by it. */
-  offsetMs: number | null
-  /** The same of the last message or tick: a record of several messages is judged when it closes. */
-  latest: { at: EpochMs; offsetMs: number | null }
+  readonly offsetMs: number | null
 
-  /** The message arrives now: it may change what is remembered. */
-  live: boolean
-  /** Null for a message that does not arrive now, and where nobody takes notes. */
-  notes: DeviceNotes | null
-  /** The device of the message, or of its last record; null while it is not known. */
-  owner: NotedDevice | null
-  /** The records of the message that gave no payload are noted one by one. */
-  isLossNoted: boolean
-
-  /** The last rejection. */
-  rejection: Rejection
-  /** The record has a device time, which will be that of its payload. */
-  isTimed: boolean
   /** Rejects the record with a reason of the mapping. */
   refuse(reason: UnmappableReason, detail: string): null
-  /** Rejects the record with a reason of the config. */
-  refuseByRule(rule: { reason: string; detail: string }): null
-  ignore(reason: string): null
   quarantine(reason: QuarantineReason, detail: string): null
-  /** The device of the record, for what is counted by device; '' where it is not known. */
-  device: string
-  /** The same in its source, with the number of its records; null where it is not known. */
-  entry: { readonly device: string; readonly records: number } | null
   /** Leaves out a field and counts it; `key` is `source|field|why`. `ofDevice`: the same for its device. */
   omit(key: string, ofDevice?: string): undefined
   /** Counts a value that is not plausible (plausibility/plausibility.ts). */
@@ -139,13 +104,13 @@ export type RecordContext = {
 
   /** Set by the position: the speed from which motion is to be derived, NaN where it is not. */
   motionSpeed: number
-  /** Set by the signals: the values of the counters of the source; NaN for one that is not there. */
+  /** Set by the signals: the values of the counters of the source; none for one that is not there. */
   counterValues: number[]
   /** Beside each of them: reads what the device wrote for it. */
   counterReads: (readonly ReadWritten[])[]
   /** Set by the position: it was 0, 0, or another that means none. */
   zeroPosition: boolean
-  /** Set by the position; of the last record that had one. */
+  /** Set by the position. */
   latitude: number
   longitude: number
 }
@@ -237,6 +202,29 @@ export type Encoding = {
     }
 )
 
+/** Messages that were acknowledged as parts and end without a payload. */
+export type UnsentPart = { kind: 'ignored'; source: string; reason: string; messages: number } | UnmappedPart
+
+/** Becomes a dead letter or is quarantined. `message` has all values and can be mapped again. */
+export type UnmappedPart = {
+  kind: 'unmappable' | 'quarantined'
+  source: string | null
+  provider: ProviderName | null
+  device: string | null
+  reason: string
+  detail: string
+  messages: number
+  message: Message
+}
+
+export type StateChanges = {
+  payloads: readonly MappedPayload[]
+  writes: readonly StateWrite[]
+  /** Messages that ended as these payloads. */
+  closed: number
+  unsent: readonly UnsentPart[]
+}
+
 /** The device of a record. */
 type Owned = { readonly entry: { readonly device: string; readonly provider: ProviderName } }
 
@@ -247,6 +235,11 @@ type Owned = { readonly entry: { readonly device: string; readonly provider: Pro
  * became something else. One entry for all records that are kept in one place for one reason.
  */
 export type MapResult = {
+  /**
+   * Where the message is kept as a whole instead: undoes what its records noted for later ones. Before the
+   * next message.
+   */
+  undo?(): void
   writes?: readonly StateWrite[] | undefined
   rebirth?: RebirthRequest | undefined
   rest?: readonly KeptResult[] | undefined
@@ -254,15 +247,17 @@ export type MapResult = {
   | { kind: 'payloads'; source: string; payloads: readonly MappedPayload[] }
   /** `reason` is one of a bounded set of texts. The source of a will that no source takes is ''. */
   | { kind: 'ignored'; source: string; reason: string }
-  /** It waits in memory once apply() was called, which must not be done for a duplicate. */
+  /**
+   * It waits for others once `apply` was called: once, before the next message, and not for a duplicate.
+   */
   | {
       kind: 'part'
       source: string
       windowKey: string
       duplicateRule: DuplicateRule
       records: readonly Owned[]
+      apply(): StateChanges
     }
-  /** It is kept whole until its expression was evaluated: see mapDecoded(). */
   | KeptResult
 )
 

@@ -20,7 +20,7 @@ import type { MappingConfig } from '../../src/mapping/config.ts'
 import type { DeviceRow } from '../../src/mapping/devices/device-table.ts'
 import { isDecoderState, createMapper, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
 import { memoryKeyHead } from '../../src/mapping/memory/memory.ts'
-import type { StateChanges } from '../../src/mapping/state/state-changes.ts'
+import type { StateChanges } from '../../src/mapping/types.ts'
 import { createPayloadCheck, isJsonObject } from '../../src/sandbox/payload-check.ts'
 import { mutatedBytes, mutatedTopic } from '../support/mutate.ts'
 import { outOfBounds } from '../support/payload-bounds.ts'
@@ -155,7 +155,7 @@ function fuzzPreset(
 function give(mapper: Mapper, message: Message, trial: Trial, stored: Stored, report: FuzzReport): void {
   const result = mapper.map(message)
   let applied: StateChanges | null = null
-  if (result.kind === 'part') applied = mapper.apply()
+  if (result.kind === 'part') applied = result.apply()
   if (!kinds.has(result.kind)) throw new Error(`a result of no kind: ${JSON.stringify(result)}`)
   const ending = 'reason' in result ? `${result.kind} ${result.reason}` : result.kind
   report.endings.set(ending, (report.endings.get(ending) ?? 0) + 1)

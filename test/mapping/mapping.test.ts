@@ -5,6 +5,7 @@ import type { MappedPayload } from '../../src/domain/payload.ts'
 import type { MapResult } from '../../src/mapping/mapping.ts'
 import { rowsBeside } from '../support/case-rows.ts'
 import {
+  appliedOf,
   messageOf,
   openMapperOf,
   payloadsIn,
@@ -181,8 +182,7 @@ test('MQTT 5 properties of a source that collects name the device and the value'
     truckSource({ time: { format: 'arrival' } }, { device: '{user.vin}', coalesce }),
   ])
   const payloads = ['lat', 'lon'].flatMap((name, v) => {
-    mapper.map(messageOf({ v }, { userProperties: { vin: 'V', name } }))
-    return mapper.apply().payloads
+    return appliedOf(mapper.map(messageOf({ v }, { userProperties: { vin: 'V', name } }))).payloads
   })
   expect(payloads).toMatchObject([
     { device: 'V', json: expect.stringContaining('"latitude":0,"longitude":1') },

@@ -33,7 +33,6 @@ type ConnectionOptions = { releases?: boolean; from?: string }
  * payload with that text; `untimed ...` is one without a device time.
  */
 export const wordMapper: IntakeMapper = {
-  apply: () => ({ payloads: [], writes: [], closed: 0, unsent: [] }),
   tick: () => null,
   nextTickAt: () => null,
   restore: () => undefined,

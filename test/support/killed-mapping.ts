@@ -35,7 +35,7 @@ export async function openKilledMapping(
       const result = opened.mapper.map(message)
       putWrites(spool, result.writes ?? [])
       if (result.kind === 'payloads') for (const payload of result.payloads) append(payload)
-      if (result.kind === 'part') put(opened.mapper.apply())
+      if (result.kind === 'part') put(result.apply())
       await committed()
       return result
     },

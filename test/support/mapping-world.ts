@@ -15,7 +15,13 @@ import {
 } from '../../src/mapping/config.ts'
 import { parseDevices } from '../../src/mapping/devices/device-table.ts'
 import type { CounterReset } from '../../src/mapping/memory/counter-memory.ts'
-import { createMapper, type DeviceNotes, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
+import {
+  createMapper,
+  type DeviceNotes,
+  type Mapper,
+  type MapResult,
+  type StateChanges,
+} from '../../src/mapping/mapping.ts'
 
 const configSchema = z.object({
   sources: sourcesSchema,
@@ -96,6 +102,12 @@ export function messageOf(payload: unknown, rest: Partial<Message> = {}): Messag
 export function payloadsIn(result: MapResult): readonly MappedPayload[] {
   if (result.kind !== 'payloads') throw new Error(`no payloads but ${JSON.stringify(result)}`)
   return result.payloads
+}
+
+/** What a message adds to what is collected. */
+export function appliedOf(result: MapResult): StateChanges {
+  if (result.kind !== 'part') throw new Error(`no part but ${JSON.stringify(result)}`)
+  return result.apply()
 }
 
 /** The only payload of a message. */

@@ -11,8 +11,8 @@ import { replayMessages } from '../../src/mapping/cases/cases.ts'
 import { compileSources } from '../../src/mapping/compile/compile.ts'
 import type { MappingConfig } from '../../src/mapping/config.ts'
 import { noDevices } from '../../src/mapping/devices/device-table.ts'
-import { createMapper } from '../../src/mapping/mapper/mapper.ts'
-import type { Mapper } from '../../src/mapping/mapper/mapper.ts'
+import { createMapper } from '../../src/mapping/mapper.ts'
+import type { Mapper } from '../../src/mapping/mapper.ts'
 import { loadPresetMapping } from './preset-mapping.ts'
 
 const dataFolder = process.env['TELEMETRY_TEST_DATA']

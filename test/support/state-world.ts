@@ -70,7 +70,7 @@ export function openStates(
     const judged = result.duplicateRule === 'always' || message.dup
     if (judged && window.has(result.windowKey)) return 'duplicate'
     window.add(result.windowKey)
-    commit(states.mapper.apply())
+    commit(result.apply())
     return result.kind
   }
 

@@ -107,7 +107,7 @@ function createRun(
     if (result.kind === 'unmappable' && result.reason === 'NO_SOURCE') foreign = true
     const explained = explainer?.explain(message, result) ?? null
     await write(io, resultText(result, explained, { json, topic: hasTopics ? message.topic : null, width }))
-    if (result.kind === 'part') await print(mapper.apply())
+    if (result.kind === 'part') await print(result.apply())
     return true
   }
 

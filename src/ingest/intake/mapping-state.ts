@@ -12,7 +12,7 @@
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { OurTime } from '../../domain/arrival.ts'
-import type { MapResult, Mapper, StateChanges } from '../../mapping/mapping.ts'
+import type { MapResult, Mapper } from '../../mapping/mapping.ts'
 import { mapperFailed, refusedMessage } from '../remap/mapper-failure.ts'
 import type { IntakeMapper, IntakeSpool, ReceivedMessage } from '../types.ts'
 import type { ResultRouter } from './result-router.ts'
@@ -20,9 +20,6 @@ import { isStored } from './untimed-resends.ts'
 
 export type MappingState = {
   map(message: ReceivedMessage): MapResult
-  apply(): StateChanges
-  /** The last message is kept as a whole. */
-  keptWhole(): void
   /** Of the mapper in force. */
   currentOwnerOf(): ((topic: string) => string | null) | null
   /** A part was taken: something may close earlier than was known. */
@@ -71,8 +68,6 @@ export function createMappingState(
   let olds: Old[] = []
   return {
     map,
-    apply: () => mapper.apply(),
-    keptWhole: () => mapper.keptWhole?.(),
     currentOwnerOf() {
       return mapper.ownerOf ?? null
     },

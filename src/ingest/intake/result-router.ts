@@ -29,7 +29,6 @@ import {
   type StateChanges,
   type UnsentPart,
   type MapResult,
-  type Mapper,
 } from '../../mapping/mapping.ts'
 import type { Stored } from '../../spool/spool.ts'
 import {
@@ -76,8 +75,7 @@ export type ResultRouter = {
   counters(): RoutedCounters
 }
 
-/** What it asks of the mapping about the message that was mapped last. */
-type RouterMapping = Pick<Mapper, 'apply' | 'keptWhole'> & { wasStoredBefore: UntimedResends['isDuplicate'] }
+type RouterMapping = { wasStoredBefore: UntimedResends['isDuplicate'] }
 
 /** What became of a payload, right after its message was mapped. */
 export type NotePayload = (
@@ -134,16 +132,16 @@ export function createResultRouter(
       return
     }
     if (message.qos > 0) resends.enter(message, !isExact && isUntimed(result) ? 'untimed' : 'other')
-    store(result, message, mapping)
+    store(result, message)
   }
 
-  function store(result: MapResult, message: Message, mapping: RouterMapping): void {
+  function store(result: MapResult, message: Message): void {
     if (releaseOrder !== undefined && keptInOrder(result, message, releaseOrder)) {
-      mapping.keptWhole()
+      result.undo?.()
       return
     }
     const before = counts.duplicates
-    storeMain(result, message, mapping)
+    storeMain(result, message)
     if (result.rest !== undefined) storeRest(result.rest, message, counts.duplicates > before)
   }
 
@@ -155,7 +153,7 @@ export function createResultRouter(
     }
   }
 
-  function storeMain(result: MapResult, message: Message, mapping: RouterMapping): void {
+  function storeMain(result: MapResult, message: Message): void {
     switch (result.kind) {
       case 'payloads':
         append(result)
@@ -164,7 +162,7 @@ export function createResultRouter(
         ignore(result.source, result.reason, 1)
         break
       case 'part':
-        if (notedPart(result, isNew(result))) routeClosed(mapping.apply())
+        if (notedPart(result, isNew(result))) routeClosed(result.apply())
         else counts.duplicates += 1
         break
       case 'quarantined':

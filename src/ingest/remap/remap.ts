@@ -81,8 +81,9 @@ function mapAll(mapper: Mapper, entries: readonly RemapEntry[], options: RemapOp
     const closed = mapper.tick(message.arrivedAt)
     if (closed !== null) addClosed(slice, closed)
     const covered = slice.entries
-    const isPart = addResult(slice, mapKept(mapper, message), entry, releaseOrder)
-    if (isPart) addClosed(slice, mapper.apply())
+    const result = mapKept(mapper, message)
+    const isPart = addResult(slice, result, entry, releaseOrder)
+    if (isPart && result.kind === 'part') addClosed(slice, result.apply())
     if (mapper.openParts() <= (isPart ? 1 : 0)) cleanCut = covered
     if (slice.payloadLength > payloadLengthMax && mapper.openParts() === 0) break
   }

@@ -27,9 +27,8 @@ import type { Message } from '../../domain/message.ts'
 import { compileSources } from '../compile/compile.ts'
 import type { MappingConfig } from '../config.ts'
 import { noDevices, type DeviceRow, type DeviceTable } from '../devices/device-table.ts'
-import { createMapper, type Mapper } from '../mapper/mapper.ts'
-import type { StateChanges } from '../state/state-changes.ts'
-import type { MapResult } from '../types.ts'
+import { createMapper, type Mapper } from '../mapper.ts'
+import type { MapResult, StateChanges } from '../types.ts'
 import { compareCase, type ActualResult } from './case-comparison.ts'
 import type { CasesFile } from './case-schema.ts'
 
@@ -77,7 +76,7 @@ export function replayMessages(mapper: Mapper, messages: readonly Message[]): Ac
   }
   for (const message of messages) {
     tickUntil(mapper, message.arrivedAt, actual)
-    addResult(mapper.map(message), mapper, actual)
+    addResult(mapper.map(message), actual)
   }
   tickUntil(mapper, Number.POSITIVE_INFINITY, actual)
   return actual
@@ -93,8 +92,8 @@ function tickUntil(mapper: Mapper, untilMs: EpochMs, actual: ActualResult): void
   }
 }
 
-function addResult(result: MapResult, mapper: Mapper, actual: ActualResult): void {
-  for (const one of result.rest ?? []) addResult(one, mapper, actual)
+function addResult(result: MapResult, actual: ActualResult): void {
+  for (const one of result.rest ?? []) addResult(one, actual)
   switch (result.kind) {
     case 'payloads':
       actual.payloads.push(...result.payloads)
@@ -109,7 +108,7 @@ function addResult(result: MapResult, mapper: Mapper, actual: ActualResult): voi
       actual.quarantined.push(result)
       return
     case 'part':
-      addChanges(mapper.apply(), actual)
+      addChanges(result.apply(), actual)
       return
     default:
       assertNever(result)

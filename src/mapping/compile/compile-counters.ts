@@ -4,7 +4,7 @@ import type { SignalConfig, SourceConfig } from '../config.ts'
 import { product, ratioOf } from '../fields/decimal.ts'
 import type { SignalField } from '../fields/signals.ts'
 import { signalUnits } from '../fields/units.ts'
-import { judgedCounter, type JudgedCounter } from '../memory/judged-counters.ts'
+import { judgedCounter, type JudgedCounter } from '../filters/judged-counters.ts'
 
 /** -1 for a signal that is not judged; a new counter is added to `counters`. */
 export function counterSlotOf(

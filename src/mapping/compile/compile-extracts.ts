@@ -5,10 +5,10 @@ import type { DeviceRule } from '../devices/device-rule.ts'
 import { compileExtract, compileExtractor } from '../extract/extract.ts'
 import { createOtherControllers } from '../extract/other-controllers.ts'
 import { compileKeys, type KeysFor } from '../extract/secretbox.ts'
-import type { CompiledSource } from '../mapper/compiled-source.ts'
+import type { SourcePlan } from './source-plan.ts'
 import type { Scope } from './compile-scope.ts'
 
-type Extracts = Pick<CompiledSource, 'extract' | 'otherControllers'>
+type Extracts = Pick<SourcePlan, 'extract' | 'otherControllers'>
 
 /** Undefined where a problem was reported. `device`: undefined where its rule has one. */
 export function compileExtracts(

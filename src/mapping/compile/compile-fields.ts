@@ -6,12 +6,12 @@ import type { MapConfig, SourceConfig } from '../config.ts'
 import type { WriteExtraFields } from '../fields/extra-fields.ts'
 import { compileGps, type GpsBits, type GpsFields, type InMotion } from '../fields/gps.ts'
 import { position, type FieldBits } from '../lost-fields/watched-fields.ts'
-import type { CompiledSource, Fix } from '../mapper/compiled-source.ts'
+import type { SourcePlan, Fix } from './source-plan.ts'
 import { compileCondition } from '../expression/expression.ts'
 import type { Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileBounds, type Bounds } from '../plausibility/plausibility.ts'
-import type { MotionOptions } from '../state/motion.ts'
+import type { MotionOptions } from '../filters/motion.ts'
 import { compileFixTime, compileTimeReading } from '../times/fix-time.ts'
 import { compileTime, compileZone, isLocalFormat, type ReadTime } from '../times/times.ts'
 import { extraFieldsOf } from './compile-extra-fields.ts'
@@ -22,7 +22,7 @@ import { booleanOf, coordinateOf, headingOf, readWhere, speedOf } from './compil
 const devicesMax = 65_536
 
 type Fields = Pick<
-  CompiledSource,
+  SourcePlan,
   'time' | 'timeBit' | 'fix' | 'gps' | 'gpsLastKnown' | 'extraFields' | 'motion'
 > & {
   laterFields: WriteExtraFields | null
@@ -148,7 +148,7 @@ function shifted(read: ReadTime, shift: string | undefined): ReadTime {
 export function timeOf(
   { map: { time: field }, coalesce }: SourceConfig,
   captures: readonly string[],
-): CompiledSource['time'] {
+): SourcePlan['time'] {
   if (!field) {
     if (coalesce === undefined) return null
     // The newest of the own times of the collected values (state/open-record.ts).
@@ -183,7 +183,6 @@ function fixOf({ fix, no_fix: noFix }: SourceConfig, captures: readonly string[]
   const own = times.filter((one) => 'path' in one)
   return {
     valid: fix.valid === undefined ? null : compileCondition(fix.valid, captures),
-    validWithMemory: fix.valid === undefined ? null : compileCondition(fix.valid, captures),
     time: times.length === 0 ? null : compileFixTime(times),
     ownTime: own.length === 0 ? null : compileFixTime(own),
     maxAgeMs: fix.max_age,

@@ -9,15 +9,14 @@ import { Malformed } from '../path/text-cursor.ts'
 import { createScale, product, ratioOf } from '../fields/decimal.ts'
 import { compileSignals, type SignalField } from '../fields/signals.ts'
 import { signalUnits, valueUnitOf } from '../fields/units.ts'
-import type { CompiledPrevious } from '../memory/previous-values.ts'
 import { compilePath, type Read } from '../path/path.ts'
 import { pathsReadBy, readsPrevious } from '../path/paths-used.ts'
 import { decimalFault, decimalFrom } from '../path/value.ts'
 import { compileBounds } from '../plausibility/plausibility.ts'
 import { compileCondition } from '../expression/expression.ts'
 import type { FieldBits } from '../lost-fields/watched-fields.ts'
-import type { CompiledSource } from '../mapper/compiled-source.ts'
-import type { JudgedCounter } from '../memory/judged-counters.ts'
+import type { CompiledPrevious, SourcePlan } from './source-plan.ts'
+import type { JudgedCounter } from '../filters/judged-counters.ts'
 import { counterSlotOf } from './compile-counters.ts'
 import type { Scope } from './compile-scope.ts'
 
@@ -30,7 +29,7 @@ export const knownTypes = new Map([
 /** The signals of one family. */
 type SignalFields = readonly { readonly config: SignalConfig; readonly field: SignalField }[]
 
-type AllSignals = Pick<CompiledSource, 'signals' | 'counters'> & {
+type AllSignals = Pick<SourcePlan, 'signals' | 'signalFields' | 'counters'> & {
   /** Those that read previous values. */
   later: Pick<CompiledPrevious, 'signals' | 'hasSignals'>
 }
@@ -46,6 +45,7 @@ export function compileAllSignals(
   const known = Object.keys(families)
   const signals: { config: SignalConfig; field: SignalField }[] = []
   const later: typeof signals = []
+  const signalFields: SignalField[] = []
   let sound = true
   for (const [index, config] of map.signals.entries()) {
     const foreign = config.families?.find((family) => !known.includes(family))
@@ -55,6 +55,7 @@ export function compileAllSignals(
     }
     const field = compile([index], () => signalOf(source, config, captures))
     sound &&= field !== undefined && foreign === undefined
+    if (field !== undefined) signalFields.push(field)
     // Decided once: costs nothing for each message.
     if (config.origin !== undefined && !origins.includes(config.origin)) continue
     if (field === undefined) continue
@@ -83,6 +84,7 @@ export function compileAllSignals(
     all.map((fields) => compileSignals(fields.map(({ field }) => field)))
   return {
     signals: compiled(byFamily(signals)),
+    signalFields,
     counters: counters.length === 0 ? null : counters,
     later: { signals: compiled(byFamily(later)), hasSignals: later.length > 0 },
   }

@@ -5,25 +5,24 @@ import type { Quantity } from '../plausibility/quantities.ts'
 import type { PrivacyConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileDeviceTemplate } from '../devices/device-rule.ts'
-import type { CompiledRemember } from '../memory/remembered-values.ts'
 import { compilePaths } from '../path/path.ts'
 import { expressionsIn, namesReadBy } from '../path/paths-used.ts'
 import type { CompiledCoalesce } from '../state/coalesced-value.ts'
 import { compilePrivacy, type Withhold } from '../privacy/privacy.ts'
 import { compileSchedule } from '../privacy/schedule.ts'
-import type { ThinOptions } from '../state/thin.ts'
+import type { ThinOptions } from '../filters/thin.ts'
 import { compileTime, compileZone, zoneFor } from '../times/times.ts'
 import { nameFrom } from '../path/value.ts'
 import { compileCondition } from '../expression/expression.ts'
 import { booleanOf } from './compile-values.ts'
 import type { Scope } from './compile-scope.ts'
 import { checkProfile } from './useless-options.ts'
-import type { CompiledSource } from '../mapper/compiled-source.ts'
+import type { Remember, SourcePlan } from './source-plan.ts'
 
 /** Streams of devices that the thinning of each source remembers. */
 const streamsMax = 65_536
 
-type Memory = Pick<CompiledSource, 'remember' | 'coalesce' | 'thin' | 'merge'>
+type Memory = Pick<SourcePlan, 'remember' | 'coalesce' | 'thin' | 'merge'>
 
 /** Undefined where a problem was reported. */
 export function compileMemory(source: SourceConfig, scope: Scope): Memory | undefined {
@@ -36,7 +35,7 @@ export function compileMemory(source: SourceConfig, scope: Scope): Memory | unde
   return { remember, coalesce, thin, merge }
 }
 
-function rememberOf({ remember, map }: SourceConfig, captures: readonly string[]): CompiledRemember | null {
+function rememberOf({ remember, map }: SourceConfig, captures: readonly string[]): Remember | null {
   if (!remember) return null
   const { names, for: forMs } = remember
   const { in_motion: field } = map

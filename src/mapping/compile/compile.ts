@@ -23,8 +23,8 @@ import {
 import { compileFindDamage } from '../body/damaged-text.ts'
 import { encodingOf } from '../encodings/encodings.ts'
 import { createFieldBits } from '../lost-fields/watched-fields.ts'
-import type { CompiledSource } from '../mapper/compiled-source.ts'
-import { compileRefusalHint } from '../mapper/refusal-hint.ts'
+import type { SourcePlan } from './source-plan.ts'
+import { compileRefusalHint } from '../read/refusal-hint.ts'
 import {
   compileCondition,
   compileExpression,
@@ -52,13 +52,13 @@ import { checkGroups, checkUselessOptions } from './useless-options.ts'
 
 export type CompiledSources = {
   /** Those without a problem; all of them where `problems` is empty. */
-  sources: readonly CompiledSource[]
+  sources: readonly SourcePlan[]
   problems: readonly ConfigProblem[]
 }
 
 export function compileSources(config: MappingConfig): CompiledSources {
   const problems: ConfigProblem[] = []
-  const sources: CompiledSource[] = []
+  const sources: SourcePlan[] = []
   const earlier: EarlierTopic[] = []
   const encodings = new Map<string, Encoding>()
   reportEmptyBounds(config, problems)
@@ -108,7 +108,7 @@ function compileSource(
   patterns: readonly TopicPattern[],
   { config, profiles, encodings }: Shared,
   scope: Scope,
-): CompiledSource | undefined {
+): SourcePlan | undefined {
   const { captures, compile } = scope
   const exclude = source.exclude
     .map((text, index) => compile(['exclude', index], () => parseTopic(text)))
@@ -244,7 +244,7 @@ function stepsOf(each: SourceConfig['each']) {
   return Array.isArray(each) ? each : [each]
 }
 
-function compileProvider(text: string | undefined, captures: readonly string[]): CompiledSource['provider'] {
+function compileProvider(text: string | undefined, captures: readonly string[]): SourcePlan['provider'] {
   if (text === undefined) return null
   const rule = compileDeviceTemplate(text, captures)
   if (rule.kind !== 'topic') throw new Malformed('must be a name or a template over captures of the topic')
@@ -266,9 +266,9 @@ function compileWhen(
  */
 function takesOf(
   source: SourceConfig,
-  when: CompiledSource['when'],
-  refuse: CompiledSource['refuse'],
-): CompiledSource['takes'] {
+  when: SourcePlan['when'],
+  refuse: SourcePlan['refuse'],
+): SourcePlan['takes'] {
   if (when === null || !takesSome(source)) return null
   const conditions = [...refuse.map(({ holds }) => holds), when.holds]
   // A condition that reaches its limit is judged, and refused, with the record.

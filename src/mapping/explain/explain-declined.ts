@@ -2,7 +2,7 @@
 
 import { compileConditionParts, type ConditionParts } from '../expression/condition-parts.ts'
 import { isRecord } from '../path/path-eval.ts'
-import { notAnObject } from '../mapper/map-result.ts'
+import { notAnObject } from '../read/map-result.ts'
 import { recordsIn, rootOf, type OnDeclined } from '../routing/source-choice.ts'
 import type { SourceConfig } from '../config.ts'
 

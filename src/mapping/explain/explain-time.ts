@@ -1,20 +1,22 @@
 // explain-time.ts: explains the time of a record: its path, its format, its zone, and the rule for a local
 // time that a change of the clock skips or repeats.
 
-import { timeOf } from '../compile/compile-fields.ts'
+import type { SourcePlan } from '../compile/source-plan.ts'
 import type { SourceConfig } from '../config.ts'
 import { isNoTime, isOfAnyUnit, unitHint } from '../times/time-mistakes.ts'
 import { zoneFor, type ZoneRule } from '../times/times.ts'
 import type { ClockChange, Zone } from '../times/zones.ts'
-import { head, withRaw, type ExplainedField } from './explained-field.ts'
+import type { ExplainedField } from './explain-effects.ts'
 import { compileFinder, type PlacedRecord } from './path-finder.ts'
 
 /** `ofDevice`: the zone of the device. */
 export type ExplainTime = (place: PlacedRecord, ofDevice: Zone | null) => ExplainedField
 
-export function explainTime(config: SourceConfig, captureNames: readonly string[]): ExplainTime {
-  const { time: field } = config.map
-  const time = timeOf(config, captureNames)
+export function explainTime(
+  { map: { time: field } }: SourceConfig,
+  time: SourcePlan['time'],
+  captureNames: readonly string[],
+): ExplainTime {
   const { path: own, expr, absent, when } = field ?? {}
   const paths = own ?? (time && expr === undefined ? '$time' : undefined)
   const finder = compileFinder({ path: paths, expr, absent, when }, captureNames)
@@ -24,13 +26,16 @@ export function explainTime(config: SourceConfig, captureNames: readonly string[
     const { path, raw } = finder.find(place)
     const dated = date?.find(place)
     const base = {
-      ...head('time', 'signalTimestamp', [...(date?.paths ?? []), ...finder.paths]),
+      option: 'time',
+      field: 'signalTimestamp',
+      paths: [...(date?.paths ?? []), ...finder.paths],
       path: dated?.path && path !== null ? `${dated.path} and ${path}` : path,
       unit: time === null ? 'arrival' : formatText(time.format, time.zone, ofDevice),
       sentUnit: 'ms',
     }
     if (time === null) return { ...base, note: 'the source has no time: the arrival time is sent' }
-    const found = withRaw(base, dated === undefined ? raw : time.raw(record, root, up, captures))
+    const written = dated === undefined ? raw : time.raw(record, root, up, captures)
+    const found = { ...base, ...(written !== undefined && { raw: written }) }
     const observed = observe(zoneFor(time.zone, ofDevice))
     const moment = time.read(record, root, up, observed.zone, captures)
     if (Number.isNaN(moment))

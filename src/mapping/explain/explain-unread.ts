@@ -5,7 +5,7 @@
 
 import type { Message } from '../../domain/message.ts'
 import type { SourceConfig } from '../config.ts'
-import type { CompiledSource } from '../mapper/compiled-source.ts'
+import type { SourcePlan } from '../compile/source-plan.ts'
 import { compileUnreadProperties } from '../path/packet-properties.ts'
 import {
   compileFindUnread,
@@ -16,24 +16,24 @@ import {
   type FindUnread,
   type UnreadKeys,
 } from '../path/unread-keys.ts'
-import type { ExplainedField } from './explained-field.ts'
-import type { Trace } from './explain-trace.ts'
+import { recordsIn } from '../routing/source-choice.ts'
+import type { ExplainedField } from './explain-effects.ts'
+import type { PlacedRecord } from './path-finder.ts'
 
 /** Values of a message that are looked at. No further record can be among them. */
 const visitsMax = 5000
 
 export type ExplainUnread = {
   /** Null for bytes that cannot be decoded. */
-  ofMessage(message: Message, captures: readonly string[], traces: readonly Trace[]): UnreadKeys | null
+  ofMessage(message: Message, captures: readonly string[], traces: readonly PlacedRecord[]): UnreadKeys | null
   /** Of a record that was collected from several messages. */
-  ofCollected(trace: Trace): UnreadKeys | null
+  ofCollected(trace: PlacedRecord): UnreadKeys | null
 }
 
-export function compileExplainUnread(config: SourceConfig, source: CompiledSource): ExplainUnread {
+export function compileExplainUnread(config: SourceConfig, source: SourcePlan): ExplainUnread {
   const find = compileFindUnread(config, { visitsMax }) ?? compileFindUnreadInParts(config, { visitsMax })
   const ofCollected = compileFindUnreadCollected(config, { visitsMax })
   const unreadProperties = compileUnreadProperties(config)
-  const { extract, each } = source
   const { decode } = source.encoding
   return {
     ofMessage(message, captures, traces) {
@@ -53,16 +53,12 @@ export function compileExplainUnread(config: SourceConfig, source: CompiledSourc
   }
 
   function inRecords(findUnread: FindUnread, value: unknown, captures: readonly string[]): UnreadKeys {
-    const root = extract === null ? value : extract(value, value, captures)
-    const places =
-      each?.kind === 'chain'
-        ? each.expand(root, visitsMax).map((place) => ({ ...place, root }))
-        : recordsIn(each === null ? root : each.read(root, root)).map((record) => ({
-            record,
-            root,
-            up: undefined,
-          }))
-    return findUnread(root, places.slice(0, visitsMax))
+    const root = source.extract === null ? value : source.extract(value, value, captures)
+    const records = recordsIn({ each: source.each, recordsMax: visitsMax }, root)
+    return findUnread(
+      root,
+      records.slice(0, visitsMax).map((place) => ({ ...place, root })),
+    )
   }
 }
 
@@ -71,10 +67,6 @@ function withProperties(unread: UnreadKeys, names: readonly string[]): UnreadKey
   const shown = names.slice(0, keysMax).map((name) => `$properties.${stepText(name)}`)
   const more = unread.more + names.length - shown.length
   return { ...unread, keys: [...unread.keys, ...shown], more }
-}
-
-function recordsIn(chosen: unknown): readonly unknown[] {
-  return Array.isArray(chosen) ? chosen : [chosen]
 }
 
 type RecordResult = { device: { name: string | null }; fields: readonly ExplainedField[] }

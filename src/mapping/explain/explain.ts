@@ -2,39 +2,34 @@
 // value is missing. The entry file of the folder. It is slow and meant for a person who works on a mapping;
 // the daemon does not use it.
 //
-// It is the mapper of the daemon with sources that record what happens (explain-trace.ts). Then each field of
-// each record is explained alone (explain-field.ts), with closures that the same functions compile. A test
-// over the cases of all presets checks that explanations agree with payloads.
+// It is the mapper of the daemon, which hands out each reading (read/reading.ts). What was decided is read
+// there; what each field gives is read once more by the parts of the plan (explain-fields.ts).
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
-import { createRecordContext } from '../mapper/record-context.ts'
+import type { SourcePlan } from '../compile/source-plan.ts'
 import type { MappingConfig, SourceConfig } from '../config.ts'
-import { compileDeviceTemplate, deviceNamed } from '../devices/device-rule.ts'
-import type { ExplainedField } from './explained-field.ts'
-import { compileExplainer, type ExplainRecord } from './explain-record.ts'
-import { withPayloads } from './explain-payloads.ts'
-import { createDeclinedSources, type DeclinedSource } from './explain-declined.ts'
-import { compileExplainUnread, nearMissing, type ExplainUnread } from './explain-unread.ts'
-import { findBy, type PlacedRecord } from './path-finder.ts'
-import { tracedSource, type Trace, type TracedValue, type Traces } from './explain-trace.ts'
-import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from '../mapper/mapper.ts'
-import { ignoredControllers } from '../extract/other-controllers.ts'
+import { compileDeviceTemplate } from '../devices/device-rule.ts'
 import type { DeviceRow } from '../devices/device-table.ts'
-import type { DeviceEntry } from '../devices/devices.ts'
-import { createRouting, type Route } from '../routing/routing.ts'
-import { withPlausibility } from '../plausibility/plausibility.ts'
-import { createWithheldCounts } from '../plausibility/withheld-counts.ts'
-import { zoneOf, type Zone } from '../times/zones.ts'
-import type { StateChanges } from '../state/state-changes.ts'
 import { compileConditionParts, type ConditionParts } from '../expression/condition-parts.ts'
+import { ignoredControllers } from '../extract/other-controllers.ts'
+import { digestOf, payloadIdOf } from '../identity.ts'
+import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from '../mapper.ts'
 import { propertyReadBy } from '../path/packet-properties.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { previousValuesOf } from '../path/previous-record.ts'
 import type { UnreadKeys } from '../path/unread-keys.ts'
-import type { MapResult } from '../types.ts'
-import type { CompiledSource } from '../mapper/compiled-source.ts'
+import { withPlausibility } from '../plausibility/plausibility.ts'
+import type { Reading } from '../read/reading.ts'
+import { zoneOf, type Zone } from '../times/zones.ts'
+import type { MapResult, StateChanges } from '../types.ts'
+import { nameOf } from '../write.ts'
+import { createDeclinedSources, type DeclinedSource } from './explain-declined.ts'
+import type { ExplainedField } from './explain-effects.ts'
+import { compileExplainRecord, type ExplainRecord } from './explain-fields.ts'
+import { compileExplainUnread, nearMissing, type ExplainUnread } from './explain-unread.ts'
+import { findBy } from './path-finder.ts'
 
 export type { ExplainedField }
 
@@ -72,15 +67,16 @@ export type ExplainedRecord = {
   payloadId: string | null
 }
 
+export type ExplainedValue = { source: string; name: string; wanted: boolean; value: unknown }
+
 export type Explained = {
   /** Null for collected records that closed. */
   topic: string | null
   captures: Readonly<Record<string, string>>
   /** Single values of a source that collects. */
-  values: readonly TracedValue[]
+  values: readonly ExplainedValue[]
   /** In the order in which they were asked. */
   declined: readonly DeclinedSource[]
-  /** The result of the expression of the source, which replaced the message. */
   records: readonly ExplainedRecord[]
   /** The keys of the message that nothing reads; null where it cannot be said. */
   unread: UnreadKeys | null
@@ -96,161 +92,159 @@ export type Explainer = {
 
 type SourceExplainer = {
   config: SourceConfig
-  source: CompiledSource
+  source: SourcePlan
   explain: ExplainRecord
   unread: ExplainUnread
 }
 
+/** A reading, and what explains its source. */
+type Read = { reading: Reading; own: SourceExplainer }
+
 export function createExplainer(deps: MapperDeps, options: MapperOptions, config: MappingConfig): Explainer {
   const { devices } = deps
-  const traces: Traces = { records: [], values: [] }
-  const sources = options.sources.map((source) => tracedSource(source, traces))
-  const declined = createDeclinedSources((name) => explainers.get(name)?.config ?? null)
-  const mapper = createMapper(deps, { ...options, sources, onDeclined: declined.note })
-  // A second one, so that the explanation changes no counters of the mapper.
-  const routing = createRouting({ devices }, { providers: [], ...options })
+  let readings: Read[] = []
   const explainers = new Map<string, SourceExplainer>()
-  const written = withPlausibility(config)
+  const declined = createDeclinedSources((name) => explainers.get(name)?.config ?? null)
+  const mapper = createMapper(deps, {
+    ...options,
+    onDeclined: declined.note,
+    onReading: (reading, { name }) => void readings.push({ reading, own: explainers.get(name)! }),
+  })
+  const written = new Map(withPlausibility(config).map((one) => [one.name, one]))
   for (const source of options.sources) {
-    const own = written.find(({ name }) => name === source.name)
-    if (own)
-      explainers.set(source.name, {
-        config: own,
-        source,
-        explain: compileExplainer(own, source.captures),
-        unread: compileExplainUnread(own, source),
-      })
+    const own = written.get(source.name)!
+    const unread = compileExplainUnread(own, source)
+    explainers.set(source.name, { config: own, source, explain: compileExplainRecord(own, source), unread })
   }
   return { mapper, explain, explainApplied }
 
   function explain(message: Message, result: MapResult): Explained {
-    const { records, values } = takeTraces()
-    const route = routeOf(message, result.source)
-    const payloads = result.kind === 'payloads' ? result.payloads : []
-    const explained = withPayloads(records, payloads).map(([trace, payload]) =>
-      explainTrace(trace, payload, route, message),
-    )
-    const unread = route === null ? null : unreadIn(message, route, records)
+    const all = takeReadings()
+    const values = all.flatMap(valueIn)
+    const found = all.filter(isJudged)
+    const records = found.map((read) => explainReading(read, read.reading.payload, message))
+    const route = mapper.routeOf(message, result.source)
+    const own = route === null ? undefined : explainers.get(route.runtime.source.name)
+    const places = found.map(({ reading }) => reading)
+    const unread = own?.unread.ofMessage(message, route?.captures ?? [], places) ?? null
     return {
       topic: message.topic,
-      captures: route === null ? {} : namesOf(route),
+      captures: namesOf(own?.source.captures ?? [], route?.captures ?? []),
       values,
       declined: declined.take(),
-      records: explained,
-      unread: unread && nearMissing(unread, explained),
+      records,
+      unread: unread && nearMissing(unread, records),
     }
-  }
-
-  /** That of the source of the result, where several have the topic. */
-  function routeOf(message: Message, source: string | null): Route | null {
-    const first = routing.routeOf(message.topic, message.from)
-    return (
-      (source === null ? null : routing.routeOfSource(source, message)) ??
-      (first.runtime === null ? null : first)
-    )
   }
 
   function explainApplied({ payloads }: StateChanges): Explained {
-    const { records, values } = takeTraces()
-    const explained = withPayloads(records, payloads).map(([trace, payload]) =>
-      explainTrace(trace, payload, null, null),
-    )
-    const unread = records.map((trace) => explainers.get(trace.source)?.unread.ofCollected(trace) ?? null)
-    const [first = null] = unread.filter((one) => one !== null && one.keys.length > 0)
+    const found = takeReadings().filter(isJudged)
+    const records = found.map((read) => explainReading(read, payloadAmong(payloads, read), null))
+    const unread = found.map(({ reading, own }) => own.unread.ofCollected(reading))
+    const first = unread.find((one) => one !== null && one.keys.length > 0) ?? null
     return {
       topic: null,
       captures: {},
-      values,
+      values: [],
       declined: [],
-      records: explained,
-      unread: first && nearMissing(first, explained),
+      records,
+      unread: first && nearMissing(first, records),
     }
   }
 
-  function unreadIn(message: Message, { runtime, captures }: Route, records: readonly Trace[]) {
-    const { unread } = explainers.get(runtime.source.name) ?? {}
-    return unread?.ofMessage(message, captures, records) ?? null
+  function takeReadings(): Read[] {
+    const taken = readings
+    readings = []
+    return taken
   }
 
-  function takeTraces(): Traces {
-    return { records: traces.records.splice(0), values: traces.values.splice(0) }
-  }
-
-  function explainTrace(
-    trace: Trace,
+  function explainReading(
+    { reading, own }: Read,
     payload: MappedPayload | null,
-    route: Route | null,
     message: Message | null,
   ): ExplainedRecord {
-    const own = explainers.get(trace.source)
-    const { record, root, up } = trace
-    const captures = route?.captures ?? own?.source.captures.map(() => '') ?? []
-    const place = { record, root, up, captures }
-    const entry = entryIn(place, route, message)
+    const { config: written, source } = own
+    const { entry, record, root, up, captures } = reading
     const name = entry?.device ?? payload?.device ?? null
     const row = name === null ? undefined : devices.find(name)
-    const families = Object.keys(own?.config.families ?? {})
-    const family = families[(trace.family ?? entry?.family ?? 0) - 1] ?? null
-    const from = route === null ? 'the collected values' : fromOf(own?.config, place, route, message)
-    const at = { ...place, trace, family, payload, arrivedAt: message?.arrivedAt ?? null }
+    const families = Object.keys(written.families)
+    const family = families[(entry?.family ?? 0) - 1] ?? null
+    const { defaults } = source.deviceOptions
+    const zone = zoneNamed(row?.zone ?? defaults.zone)
+    const more = { arrivedAt: message?.arrivedAt ?? null, profile: row?.privacy ?? null }
+    const place = { record, root, up, captures, reading, family, payload, zone, ...more }
     return {
       device: {
         name,
-        from,
+        from: message === null ? 'the collected values' : fromOf(own, reading, message),
         listed: row !== undefined,
         family,
-        model: modelOf(row, own),
+        model: modelOf(row, source),
         hasFamilies: families.length > 0,
       },
-      conditions: own ? conditionsOf(own, trace, captures) : [],
-      unpacked: own ? unpackedIn(own, root, captures) : [],
+      conditions: conditionsOf(own, reading),
+      unpacked: unpackedIn(own, root, captures),
       previous: [...(previousValuesOf(record) ?? [])].map(([path, one]) => ({ path, ...one })),
-      fields: own ? own.explain({ ...at, profile: row?.privacy ?? null, zone: zoneOfDevice(row, own) }) : [],
+      fields: own.explain(place),
       payloadId: payload?.payloadId ?? null,
     }
   }
-
-  function entryIn(place: PlacedRecord, route: Route | null, message: Message | null): DeviceEntry | null {
-    if (route === null || message === null) return null
-    if (route.entry) return route.entry
-    const { source, devices: entries } = route.runtime
-    const context = Object.assign(createRecordContext(createWithheldCounts()), place, {
-      sender: message.sender,
-      userProperties: message.userProperties ?? null,
-      properties: message.properties ?? null,
-    })
-    const name = deviceNamed(source.device, context)
-    return name === null ? null : entries.entryOf(name, route.provider)
-  }
 }
 
-function modelOf(row: DeviceRow | undefined, own: SourceExplainer | undefined): string | null {
-  return row?.model ?? own?.source.deviceOptions.defaults.model ?? null
+/** A message of a source that collects is a value, and no record yet. */
+function isJudged({ reading, own }: Read): boolean {
+  if (!isRecord(reading.record) || (own.source.coalesce !== null && reading.at !== null)) return false
+  return reading.entry !== null || reading.isWanted !== null || own.source.refuse.length > 0
 }
 
-function zoneOfDevice(row: DeviceRow | undefined, own: SourceExplainer | undefined): Zone | null {
-  const name = row?.zone ?? own?.source.deviceOptions.defaults.zone
+function valueIn({ reading, own: { source } }: Read): ExplainedValue[] {
+  const { at, entry, captures, record, root, up } = reading
+  if (source.coalesce === null || at === null || entry === null) return []
+  const name = source.coalesce.name(captures, record, root, up)
+  const wanted = source.coalesce.names.has(name)
+  return [
+    {
+      source: source.name,
+      name,
+      wanted,
+      value: wanted ? source.coalesce.value(record, root, up) : undefined,
+    },
+  ]
+}
+
+/** The payload of a record that closed. */
+function payloadAmong(payloads: readonly MappedPayload[], { reading, own }: Read): MappedPayload | null {
+  const { entry } = reading
+  if (entry === null || !reading.isRead) return null
+  const id = payloadIdOf(digestOf(nameOf({ entry, mapped: reading.mapped(own.source.name, entry) })))
+  return payloads.find(({ payloadId }) => payloadId === id) ?? null
+}
+
+function modelOf(row: DeviceRow | undefined, { deviceOptions }: SourcePlan): string | null {
+  return row?.model ?? deviceOptions.defaults.model ?? null
+}
+
+function zoneNamed(name: string | undefined): Zone | null {
   return name === undefined ? null : zoneOf(name)
 }
 
-function namesOf({ runtime, captures }: Route): Record<string, string> {
-  return Object.fromEntries(runtime.source.captures.map((name, index) => [name, captures[index] ?? '']))
+function namesOf(names: readonly string[], captures: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name, index) => [name, captures[index] ?? '']))
 }
 
 function conditionsOf(
   { config: { refuse, when, fix }, source }: SourceExplainer,
-  trace: Trace,
-  captures: readonly string[],
+  reading: Reading,
 ): ExplainedCondition[] {
   const conditions: ExplainedCondition[] = []
   const add = (option: string, text: string, holds: boolean) => {
-    const parts = holds ? null : compileConditionParts(text, source.captures)({ ...trace, captures })
+    const parts = holds ? null : compileConditionParts(text, source.captures)(reading)
     conditions.push({ option, text, holds, parts })
   }
-  const rule = refuse.find(({ reason }) => reason === trace.refused)
+  const rule = refuse.find(({ reason }) => reason === reading.refusedBy)
   if (rule) add('refuse', rule.when, true)
-  if (when !== undefined && trace.when !== null) add('when', when, trace.when)
-  if (fix?.valid !== undefined && trace.valid !== null) add('fix.valid', fix.valid, trace.valid)
+  if (when !== undefined && reading.isWanted !== null) add('when', when, reading.isWanted)
+  if (fix?.valid !== undefined && reading.isValid !== null) add('fix.valid', fix.valid, reading.isValid)
   return conditions
 }
 
@@ -269,29 +263,21 @@ function unpackedIn(
 }
 
 /** Which rule named the device. */
-function fromOf(
-  config: SourceConfig | undefined,
-  place: PlacedRecord,
-  { runtime, captures }: Route,
-  message: Message | null,
-): string {
-  const rules = [config?.device ?? '{device}'].flat()
+function fromOf({ config, source }: SourceExplainer, reading: Reading, message: Message): string {
+  const rules = [config.device ?? '{device}'].flat()
   for (const rule of rules) {
     if (typeof rule !== 'string') {
-      const { path, raw } = findBy(rule, runtime.source.captures, place)
+      const { path, raw } = findBy(rule, source.captures, reading)
       if (path === null || raw === undefined) continue
       return 'expr' in rule ? `expression ${path}` : (propertyReadBy(path) ?? `path ${path}`)
     }
-    const template = compileDeviceTemplate(rule, runtime.source.captures)
-    if (template.kind === 'record' || message === null) continue
-    if (template.name(captures, message) !== '') return `${rule} of the ${template.kind}`
+    const template = compileDeviceTemplate(rule, source.captures)
+    if (template.kind === 'record') continue
+    if (template.name(reading.captures, message) !== '') return `${rule} of the ${template.kind}`
   }
-  const tried = rules.map((rule) =>
-    typeof rule === 'string'
-      ? rule
-      : 'expr' in rule
-        ? `expression ${rule.expr}`
-        : `path ${[rule.path].flat().join(', ')}`,
-  )
+  const tried = rules.map((rule) => {
+    if (typeof rule === 'string') return rule
+    return 'expr' in rule ? `expression ${rule.expr}` : `path ${[rule.path].flat().join(', ')}`
+  })
   return `nothing: ${tried.join('; ')}`
 }

@@ -7,7 +7,7 @@
 //   speed, heading        a value out of bounds is left out or sent, and counted (plausibility/)
 //   heading               360 is 0
 //   0, 0                  is sent by receivers without a fix: no position, nor one within some metres of it
-//   inMotion              read from the message. Motion by the speed is added later (record-mapper.ts): it
+//   inMotion              read from the message. Motion by the speed is added later (filters/motion.ts): it
 //                         depends on earlier messages and must not be part of the payload's name
 
 import { bounded, quote } from '../../std/quote.ts'
@@ -37,7 +37,7 @@ export type ReadBoolean = (
 export type InMotion = {
   /** Null where motion follows from the speed only. */
   read: ReadBoolean | null
-  /** Derive motion from the speed where the message does not have it (state/motion.ts). */
+  /** Derive motion from the speed where the message does not have it (filters/motion.ts). */
   fromSpeed: boolean
 }
 

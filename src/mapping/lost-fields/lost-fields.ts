@@ -16,7 +16,7 @@
 // A device that lacked the field for long before does not count. A lost field is found again with the first
 // record that has it. After a week it is given up: its devices do without it.
 //
-// While a field is lost, each record without it is kept, too (mapper/sent-in-part.ts).
+// While a field is lost, each record without it is kept, too (read/sent-in-part.ts).
 //
 // What is known goes on over another mapping, also under another name of the source with the same topics, and
 // over restarts (device-records/field-records.ts). Where its devices are called otherwise, what most of them

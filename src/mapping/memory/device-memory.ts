@@ -6,6 +6,9 @@ export type Plain = string | number | boolean
 
 export type RememberedValue = { time: EpochMs; value: Plain }
 
+/** A longer text is no value that a later record is compared with. */
+export const previousTextMax = 64
+
 export type CounterReading = { time: EpochMs; value: number }
 
 /** The newest plausible reading of a counter (counter-memory.ts). */
@@ -31,7 +34,7 @@ export type DeviceMemory = {
   readonly key: string
   /** The asset of the last message. */
   asset: string
-  /** By the names of `remember`. */
+  /** By the names of `remember`, and `$previous.odo` of what the record before had. */
   values: Map<string, RememberedValue>
   /** By signal: `OBD_TOTAL_ENGINE_TIME ENGINE`. */
   counters: Map<string, CounterState>
@@ -46,6 +49,9 @@ export type DeviceMemory = {
   /** False once it was forgotten. */
   inUse: boolean
 }
+
+/** What was known before a value of a record was noted for the next one. */
+export type PreviousNote = { memory: DeviceMemory; name: string; before: RememberedValue | undefined }
 
 /** Takes the newest readings over into `counters`. */
 export function settle({ slots, levels }: DeviceMemory): void {

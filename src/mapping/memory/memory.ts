@@ -26,9 +26,14 @@
 import type { DeviceEntry } from '../devices/devices.ts'
 import { ownerOf, ownerParts } from '../state/source-state.ts'
 import type { StateWrite } from '../types.ts'
-import { settle, type CounterState, type DeviceMemory, type RememberedValue } from './device-memory.ts'
+import {
+  previousTextMax,
+  settle,
+  type CounterState,
+  type DeviceMemory,
+  type RememberedValue,
+} from './device-memory.ts'
 import { decodeMemory, encodeMemory } from './memory-codec.ts'
-import { previousTextMax } from './previous-values.ts'
 
 /**
  * Also its own write: encoded once for all messages that are committed together, and once more when the spool
@@ -53,11 +58,13 @@ class Stored implements DeviceMemory {
   /** The list of this write alone, which is usual. */
   readonly alone: readonly StateWrite[] = [this]
 
-  constructor(key: string, asset: string, { remembered, counters, previous }: MemorySource) {
+  constructor(key: string, asset: string, { remember, counters, previous }: MemorySource) {
+    const values = (remember?.names.length ?? 0) + (counters?.length ?? 0)
     this.key = key
     this.asset = asset
-    this.values = remembered + previous === 0 ? noValues : new Map<string, RememberedValue>()
-    this.bytes = entryBytes + 2 * key.length + valueBytes * (remembered + counters) + previousBytes * previous
+    this.values = remember === null && previous === null ? noValues : new Map<string, RememberedValue>()
+    this.bytes =
+      entryBytes + 2 * key.length + valueBytes * values + previousBytes * (previous?.names.size ?? 0)
   }
 
   get value(): Buffer {
@@ -69,12 +76,12 @@ class Stored implements DeviceMemory {
 /** Of the devices of a source that remembers none. */
 const noValues = new Map<string, RememberedValue>()
 
-/** How many values of a device a source remembers, how many counters it has, and how many previous values. */
+/** What a source remembers of a device: values, counters, and previous values. */
 export type MemorySource = {
   readonly name: string
-  readonly remembered: number
-  readonly counters: number
-  readonly previous: number
+  readonly remember: { readonly names: readonly string[] } | null
+  readonly counters: readonly unknown[] | null
+  readonly previous: { readonly names: ReadonlySet<string> } | null
 }
 
 export type MemoryCounters = { devices: number; evictions: number; damaged: number }
@@ -125,8 +132,11 @@ const previousBytes = 48 + 2 * previousTextMax
 const bytesMaxDefault = 32 * 1024 * 1024
 
 export function createMemory(sources: readonly MemorySource[], bytesMax = bytesMaxDefault): Memory {
-  const heads = new Map(sources.map(({ name }) => [name, `${memoryKeyHead}${JSON.stringify(name)} `]))
-  const sourcesByName = new Map(sources.map((one) => [one.name, one]))
+  const remembering = sources.filter(
+    ({ remember, counters, previous }) => remember !== null || counters !== null || previous !== null,
+  )
+  const heads = new Map(remembering.map(({ name }) => [name, `${memoryKeyHead}${JSON.stringify(name)} `]))
+  const sourcesByName = new Map(remembering.map((one) => [one.name, one]))
   /** In the order in which they are looked at for an eviction. */
   const devices = new Map<string, Stored>()
   /**
@@ -191,7 +201,7 @@ export function createMemory(sources: readonly MemorySource[], bytesMax = bytesM
   }
 
   function sourceNamed(name: string): MemorySource {
-    return sourcesByName.get(name) ?? { name, remembered: 0, counters: 0, previous: 0 }
+    return sourcesByName.get(name) ?? { name, remember: null, counters: null, previous: null }
   }
 
   function changed(memory: DeviceMemory): void {

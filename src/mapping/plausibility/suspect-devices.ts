@@ -11,7 +11,7 @@
 // count at the device and in the metrics of the fields, too.
 
 import type { EpochMs } from '../../std/clock.ts'
-import { createSwappedPositions, type Place } from '../memory/swapped-positions.ts'
+import { createSwappedPositions, type Place } from '../filters/swapped-positions.ts'
 
 /** An entry of a device in one source. */
 export type Watched = { readonly device: string; readonly records: number }

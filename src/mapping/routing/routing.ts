@@ -19,13 +19,13 @@ import {
   type MatchTopic,
   type TopicPattern,
 } from '../path/topic-pattern.ts'
-import { createMotion, type Motion } from '../state/motion.ts'
+import { createMotion, type Motion } from '../filters/motion.ts'
 import type { Decode, DecodeWithMemory, StatefulDecoder } from '../types.ts'
-import type { CompiledSource } from '../mapper/compiled-source.ts'
+import type { SourcePlan } from '../compile/source-plan.ts'
 
 /** A source with its memory, the durable memory of state/ excepted. */
 export type SourceRuntime = {
-  source: CompiledSource
+  source: SourcePlan
   devices: DeviceEntries
   /** Whether the device moves, from its speed; null where the source does not derive that. */
   isMovingAt: Motion['movesAt'] | null
@@ -95,7 +95,7 @@ type Placed = Topics['patterns'][number]
 type Below = { patterns: readonly Placed[]; match: MatchTopic }
 
 type Options = {
-  sources: readonly CompiledSource[]
+  sources: readonly SourcePlan[]
   providers: readonly ProviderName[]
   /** The message source of messages that name none; null: it is not known, and any source may take them. */
   unnamedFrom?: string | null
@@ -124,7 +124,7 @@ export function createRouting(
   const unnamed = unnamedFrom === null ? topicsFor(() => true) : (topicsOf.get(unnamedFrom) ?? elsewhere)
   return { runtimes, routeOf, routeOfSource, counters }
 
-  function topicsFor(isTaken: (source: CompiledSource) => boolean): Topics {
+  function topicsFor(isTaken: (source: SourcePlan) => boolean): Topics {
     const patterns = sources.flatMap((source, index) =>
       isTaken(source)
         ? source.patterns.map((pattern) => ({ pattern, index, order: orderOf(source, pattern) }))
@@ -197,10 +197,7 @@ export function createRouting(
 }
 
 /** The topics of the sources below those that take some of their messages, and share topics with others. */
-function belowOf(
-  sources: readonly CompiledSource[],
-  patterns: readonly Placed[],
-): ReadonlyMap<number, Below> {
+function belowOf(sources: readonly SourcePlan[], patterns: readonly Placed[]): ReadonlyMap<number, Below> {
   const all = new Map<number, Below>()
   for (const [index, { takes }] of sources.entries()) {
     if (takes === null) continue
@@ -229,7 +226,7 @@ function sourcesOf(routed: Routed): number {
 }
 
 /** The place of each capture of the source among those of one pattern; null where all places are the same. */
-function orderOf({ captures }: CompiledSource, pattern: TopicPattern): readonly number[] | null {
+function orderOf({ captures }: SourcePlan, pattern: TopicPattern): readonly number[] | null {
   const order = captures.map((name) => pattern.captures.indexOf(name))
   return order.every((from, index) => from === index) ? null : order
 }

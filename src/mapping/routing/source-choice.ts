@@ -14,7 +14,7 @@
 
 import { assertNever } from '../../std/assert.ts'
 import type { Message } from '../../domain/message.ts'
-import type { CompiledSource } from '../mapper/compiled-source.ts'
+import type { SourcePlan } from '../compile/source-plan.ts'
 import { addPacketProperties } from '../path/packet-properties.ts'
 import { isRecord } from '../path/path-eval.ts'
 import type { EachRecord } from '../path/record-selection.ts'
@@ -115,7 +115,7 @@ function decodedBy({ decode, runtime, ...route }: Route, message: Message, live:
 
 function verdictOn(
   { runtime: { source }, captures }: Route,
-  takes: NonNullable<CompiledSource['takes']>,
+  takes: NonNullable<SourcePlan['takes']>,
   value: unknown,
   message: Message,
 ): Verdict {
@@ -132,7 +132,7 @@ function verdictOn(
 
 /** The message with what `extract` unpacks. */
 export function rootOf(
-  { extract, readsProperties }: CompiledSource,
+  { extract, readsProperties }: SourcePlan,
   captures: readonly string[],
   value: unknown,
   message: Message,
@@ -144,7 +144,10 @@ export function rootOf(
 }
 
 /** As message-records.ts reads them; more than `recordsMax` are not all of them. */
-export function recordsIn({ each, recordsMax }: CompiledSource, root: unknown): readonly EachRecord[] {
+export function recordsIn(
+  { each, recordsMax }: Pick<SourcePlan, 'each' | 'recordsMax'>,
+  root: unknown,
+): readonly EachRecord[] {
   if (each?.kind === 'chain') return each.expand(root, recordsMax)
   const chosen = each === null ? root : each.read(root, root, undefined)
   const records: readonly unknown[] = Array.isArray(chosen) ? chosen : [chosen]

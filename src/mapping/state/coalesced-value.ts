@@ -1,11 +1,10 @@
 // coalesced-value.ts: reads a record of a source that coalesces as one named value.
 
-import type { EpochMs } from '../../std/clock.ts'
 import type { Read } from '../path/path.ts'
 import type { CoalesceRules } from './coalesce.ts'
 import { storedFormOf, type Value } from './open-record.ts'
 import type { UnmappableReason } from '../reasons.ts'
-import type { Rejection, Up } from '../types.ts'
+import type { RecordContext, Rejection, Up } from '../types.ts'
 import type { ReadTime } from '../times/times.ts'
 import { noZone, zoneAdvice, type Zone } from '../times/zones.ts'
 
@@ -22,20 +21,13 @@ export type CompiledCoalesce = {
   time: ReadTime | null
 }
 
-/** A record of a device, and what is around it in its message. */
-export type PlacedRecord = {
-  entry: { readonly zone: Zone | null }
-  captures: readonly string[]
-  record: unknown
-  root: unknown
-  up?: Up
-}
+type Placed = Pick<RecordContext, 'captures' | 'record' | 'root' | 'up' | 'arrivedAt'>
 
-/** A record as a value, or why it is none. */
+/** A record as a value, or why it is none. `zone`: of its device. */
 export function valueIn(
   { name: nameOf, names, value: read, time: readTime }: CompiledCoalesce,
-  { entry, captures, record, root, up }: PlacedRecord,
-  arrivedAt: EpochMs,
+  { captures, record, root, up, arrivedAt }: Placed,
+  zone: Zone | null,
 ): Value | Exclude<Rejection, { kind: 'quarantined' }> {
   const name = nameOf(captures, record, root, up)
   if (name === '') return refused('NO_NAME', 'The name of the value is missing or empty.')
@@ -43,7 +35,7 @@ export function valueIn(
   const found = read(record, root, up)
   if (found === undefined) return { kind: 'ignored', reason: 'no value' }
   noZone.asked = false
-  const time = readTime === null ? Number.NaN : readTime(record, root, up, entry.zone)
+  const time = readTime === null ? Number.NaN : readTime(record, root, up, zone)
   if (time === Number.POSITIVE_INFINITY) {
     if (noZone.asked)
       return refused(

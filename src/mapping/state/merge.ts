@@ -11,33 +11,9 @@
 // part, and of two extra fields of one name. The time is that of the record with the position, else of the
 // first record. A single record is sent as it is.
 
-import type { EpochMs } from '../../std/clock.ts'
-import type { ProviderName } from '../../domain/ids.ts'
+import type { MappedRecord, Withheld } from '../write.ts'
 import { createCoalescer, type CoalesceBounds, type Coalescer, type Step } from './coalesce.ts'
 import { storedFormOf } from './open-record.ts'
-
-/** A record after mapping, before it is a payload. Stored as JSON in this order of keys. */
-export type MappedRecord = {
-  source: string
-  device: string
-  /** Null for a message without a time of its own: then `arrivedAt` applies. */
-  time: EpochMs | null
-  arrivedAt: EpochMs
-  /** `,"gps":{...}` or ''. */
-  gps: string
-  /** Each signal after its id: `","type":...}`. */
-  signals: readonly string[]
-  /** Extra fields, `,"name":...` each, or ''. */
-  fields: string
-  /** Motion derived from the speed, which is not part of the payloadId; null where it was not derived. */
-  moving: boolean | null
-  provider: ProviderName
-  /** Parts that have a share in the payloadId and are not sent, by what is remembered of the device. */
-  withheld?: Withheld
-}
-
-/** `signals`: those of `signals` that are not sent, as they are there. */
-export type Withheld = { gps: boolean; signals: readonly string[] }
 
 export type MergeOptions = {
   /** The sources of the group in the order of the config. */

@@ -1,24 +1,37 @@
 // record-closing.ts: adds values and mapped records to open records, and handles the records that close: they
-// are mapped, thinned, merged and sent, or ignored, or rejected as a whole.
+// are mapped, thinned, merged and sent, or ignored, or rejected as a whole. One that was kept as a message
+// (record-envelope.ts) is mapped again by the present sources, and neither thinned nor merged.
 
 import { assert } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import type { MappedPayload } from '../../domain/payload.ts'
-import type { Rejection } from '../types.ts'
+import type { ProviderName } from '../../domain/ids.ts'
+import type { Message } from '../../domain/message.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
+import { thinSampleOf } from '../filters/thin.ts'
+import { digestOf } from '../identity.ts'
+import { rejectedAs } from '../read/map-result.ts'
+import type { SourceRuntime } from '../routing/routing.ts'
+import type { MapResult, Rejection } from '../types.ts'
+import { identityOfDigest, nameOf, payloadOfName, type DeviceRecord, type MappedRecord } from '../write.ts'
 import type { ClosedRecord, Step } from './coalesce.ts'
 import type { Value } from './open-record.ts'
-import { messageOfRecord, type KeptKind, type KeptRecord } from './record-envelope.ts'
-import { digestOfRecord, identityOfDigest, payloadOf, thinSampleOf } from './record-payload.ts'
-import {
-  ownerOf,
-  ownerParts,
-  type DeviceRecord,
-  type GroupState,
-  type SourceState,
-  type StateSource,
-  type States,
-} from './source-state.ts'
-import type { CollectedChanges, UnmappedPart } from './state-changes.ts'
+import { keptRecordIn } from './record-envelope.ts'
+import { ownerOf, ownerParts, type GroupState, type SourceState, type States } from './source-state.ts'
+import { unmappedPartOf, type CollectedChanges } from './state-changes.ts'
+
+/** Reads records of several messages. */
+export type CollectedReader = {
+  /** Notes what an incomplete record says about the device. */
+  note(runtime: SourceRuntime, entry: DeviceEntry, closed: ClosedRecord): void
+  /** `arrived` is the record, or the message that it was kept as. */
+  read(
+    runtime: SourceRuntime,
+    entry: DeviceEntry,
+    record: Record<string, unknown>,
+    arrived: Pick<Message, 'arrivedAt' | 'arrival'>,
+    live: boolean,
+  ): MappedRecord | Rejection
+}
 
 export type RecordClosing = {
   /** False for a duplicate, which changes nothing. */
@@ -27,10 +40,31 @@ export type RecordClosing = {
   addRecord(state: SourceState, record: DeviceRecord, messages: number, changes: CollectedChanges): boolean
   /** Closes the records whose window is over. */
   closeDue(nowMs: EpochMs, changes: CollectedChanges): void
+  /** Null for a message that is not a kept record. */
+  mapKept(message: Message, live: boolean): MapResult | null
 }
 
-export function createRecordClosing({ sources, groups }: States): RecordClosing {
-  return { addValue, addRecord, closeDue }
+/** The table may have lost a device while its values were collected. */
+const unlisted: Rejection = {
+  kind: 'quarantined',
+  reason: 'UNKNOWN_DEVICE',
+  detail: 'The device is not in the device table.',
+}
+
+const unreadable = {
+  kind: 'refused',
+  reason: 'DAMAGED_STATE',
+  detail: 'The stored values of a merged payload cannot be read.',
+} as const
+
+const noSource: Rejection = {
+  kind: 'refused',
+  reason: 'NO_SOURCE',
+  detail: 'No source or group with this name collects values.',
+}
+
+export function createRecordClosing({ sources, groups }: States, reader: CollectedReader): RecordClosing {
+  return { addValue, addRecord, closeDue, mapKept }
 
   function addValue(state: SourceState, owner: string, value: Value, changes: CollectedChanges): boolean {
     const step = newStep()
@@ -45,22 +79,21 @@ export function createRecordClosing({ sources, groups }: States): RecordClosing 
     messages: number,
     changes: CollectedChanges,
   ): boolean {
-    const { source, group } = state
+    const { group, runtime } = state
     assert(group, 'records are added for a source that merges')
-    const { entry, mapped } = record
+    const { assetId, provider } = record.entry
     const step = newStep()
-    const added = group.merger.add(ownerOf(source.assetOf(entry), entry.provider), mapped, messages, step)
+    const added = group.merger.add(ownerOf(assetId, provider), record.mapped, messages, step)
     endGroup(group, step, changes)
     // A record beyond the bound cannot wait for the others, so it is sent alone.
-    if (added === 'too large') send(state, record, messages, changes)
+    if (added === 'too large') send(runtime.source.name, record, messages, changes)
     return added !== 'duplicate'
   }
 
   function closeDue(nowMs: EpochMs, changes: CollectedChanges): void {
     for (const state of sources.values()) {
-      if (state.coalescer === null) continue
       const step = newStep()
-      state.coalescer.tick(nowMs, step)
+      state.coalescer?.tick(nowMs, step)
       endValues(state, step, changes)
     }
     for (const group of groups.values()) {
@@ -77,31 +110,35 @@ export function createRecordClosing({ sources, groups }: States): RecordClosing 
   }
 
   function endRecord(state: SourceState, closed: ClosedRecord, changes: CollectedChanges): void {
-    const { source, thin, group } = state
+    const { runtime, thin, group } = state
+    const { name } = runtime.source
     const { owner, messages } = closed
-    const ignore = (reason: string) =>
-      void changes.unsent.push({ kind: 'ignored', source: source.name, reason, messages })
-    const { name: device, provider } = ownerParts(owner)
-    const entry = source.entryOf(device, provider)
-    if (!closed.complete) {
-      const time = Number.isNaN(closed.time) ? closed.arrivedAt : closed.time
-      if (!entry.ignored && !entry.quarantined) source.note(entry, closed.record, time)
-      return ignore('incomplete')
-    }
-    if (entry.ignored) return ignore('unknown device')
-    const mapped = entry.quarantined ? unlisted : source.read(entry, closed.record, closed)
-    if ('kind' in mapped) {
-      if (mapped.kind === 'ignored') return ignore(mapped.reason)
-      const origin = { source: source.name, provider: entry.provider, device, messages }
-      changes.unsent.push(unmappedPartOf('coalesced', { ...closed, name: source.name }, mapped, origin))
-      return
-    }
-    if (thin) {
-      const identity = identityOfDigest(digestOfRecord(entry, mapped))
-      if (!thin.passes(thinSampleOf(mapped, identity, true))) return ignore('thinned')
-    }
-    if (group === null) send(state, { entry, mapped }, messages, changes)
+    const device = ownerParts(owner)
+    const entry = runtime.devices.entryOf(device.name, device.provider)
+    const mapped = closed.complete
+      ? (unadmitted(entry) ?? reader.read(runtime, entry, closed.record, closed, true))
+      : incomplete()
+    if ('kind' in mapped && mapped.kind !== 'ignored') {
+      const origin = { source: name, provider: entry.provider, device: device.name, messages }
+      changes.unsent.push(unmappedPartOf('coalesced', { ...closed, name }, mapped, origin))
+    } else if ('kind' in mapped) ignore(mapped.reason)
+    else if (thin && !passes(thin, entry, mapped)) ignore('thinned')
+    else if (group === null) send(name, { entry, mapped }, messages, changes)
     else if (!addRecord(state, { entry, mapped }, messages, changes)) ignore('duplicate')
+
+    function ignore(reason: string): void {
+      changes.unsent.push({ kind: 'ignored', source: name, reason, messages })
+    }
+
+    function incomplete(): Rejection {
+      if (!entry.ignored && !entry.quarantined) reader.note(runtime, entry, closed)
+      return { kind: 'ignored', reason: 'incomplete' }
+    }
+  }
+
+  function passes(thin: NonNullable<SourceState['thin']>, entry: DeviceEntry, mapped: MappedRecord): boolean {
+    const identity = identityOfDigest(digestOf(nameOf({ entry, mapped })))
+    return thin.passes(thinSampleOf(mapped, identity, true))
   }
 
   /** Collects the changes of a group that merges. */
@@ -112,8 +149,8 @@ export function createRecordClosing({ sources, groups }: States): RecordClosing 
       const mapped = group.merger.join(record.record)
       const state = mapped === null ? undefined : sources.get(mapped.source)
       if (mapped !== null && state !== undefined) {
-        const entry = state.source.entryOf(mapped.device, mapped.provider)
-        send(state, { entry, mapped }, messages, changes)
+        const entry = state.runtime.devices.entryOf(mapped.device, mapped.provider)
+        send(mapped.source, { entry, mapped }, messages, changes)
       } else {
         const origin = { source: null, provider: null, device: null, messages }
         changes.unsent.push(unmappedPartOf('merged', { ...record, name: group.name }, unreadable, origin))
@@ -121,60 +158,46 @@ export function createRecordClosing({ sources, groups }: States): RecordClosing 
     }
   }
 
-  function send(
-    { source }: SourceState,
-    record: DeviceRecord,
-    messages: number,
-    changes: CollectedChanges,
-  ): void {
-    const payload = payloadOfClosed(source, record)
+  function send(source: string, record: DeviceRecord, messages: number, changes: CollectedChanges): void {
+    const payload = payloadOfName(record)
     if (payload === null) {
-      changes.unsent.push({ kind: 'ignored', source: source.name, reason: 'privacy', messages })
+      changes.unsent.push({ kind: 'ignored', source, reason: 'privacy', messages })
     } else {
       changes.payloads.push(payload)
       changes.closed += messages
     }
   }
+
+  function mapKept(message: Message, live: boolean): MapResult | null {
+    const kept = keptRecordIn(message)
+    if (kept === null) return null
+    const { kind, name, owner, record } = kept
+    const group = kind === 'merged' ? groups.get(name) : undefined
+    const merged = group?.merger.join(record)
+    const { runtime } = sources.get(kind === 'merged' ? (merged?.source ?? '') : name) ?? {}
+    const { name: device, provider } = merged ? nameAndProvider(merged) : ownerParts(owner)
+    if (group && !merged) return rejectedAs(unreadable, message, null, device)
+    if (runtime === undefined) return rejectedAs(noSource, message, null, device)
+    const { source } = runtime
+    const entry = runtime.devices.entryOf(device, provider)
+    const mapped = unadmitted(entry) ?? merged ?? reader.read(runtime, entry, record, message, live)
+    if ('kind' in mapped) return rejectedAs(mapped, message, source, device, entry)
+    const payload = payloadOfName({ entry, mapped })
+    return payload === null
+      ? { kind: 'ignored', source: source.name, reason: 'privacy' }
+      : { kind: 'payloads', source: source.name, payloads: [payload] }
+  }
+}
+
+function unadmitted({ ignored, quarantined }: DeviceEntry): Rejection | null {
+  if (ignored) return { kind: 'ignored', reason: 'unknown device' }
+  return quarantined ? unlisted : null
+}
+
+function nameAndProvider({ device, provider }: MappedRecord): { name: string; provider: ProviderName } {
+  return { name: device, provider }
 }
 
 function newStep(): Step {
   return { closed: [], writes: new Map() }
-}
-
-/** The payload of a closed record; null where the privacy profile of the asset leaves nothing to send. */
-export function payloadOfClosed({ withholdOf }: StateSource, record: DeviceRecord): MappedPayload | null {
-  const digest = digestOfRecord(record.entry, record.mapped)
-  return payloadOf(record, digest, identityOfDigest(digest), withholdOf(record.entry))
-}
-
-export type Refusal = Exclude<Rejection, { kind: 'ignored' }>
-
-/** The table may have lost a device while its values were collected. */
-export const unlisted: Refusal = {
-  kind: 'quarantined',
-  reason: 'UNKNOWN_DEVICE',
-  detail: 'The device is not in the device table.',
-}
-
-export const unreadable: Refusal = damagedState('The stored values of a merged payload cannot be read.')
-
-export function damagedState(detail: string): Extract<Rejection, { kind: 'refused' }> {
-  return { kind: 'refused', reason: 'DAMAGED_STATE', detail }
-}
-
-export function unmappedPartOf(
-  kind: KeptKind,
-  { name, owner, arrivedAt, record }: KeptRecord,
-  refusal: Refusal,
-  origin: Pick<UnmappedPart, 'source' | 'provider' | 'device' | 'messages'>,
-): UnmappedPart {
-  const message = messageOfRecord(kind, { name, owner, arrivedAt, record })
-  const { reason, detail } = refusal
-  return {
-    kind: refusal.kind === 'refused' ? 'unmappable' : 'quarantined',
-    reason,
-    detail,
-    ...origin,
-    message,
-  }
 }

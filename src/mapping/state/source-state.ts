@@ -1,48 +1,14 @@
 // source-state.ts: the state of one source, and of one group of sources that merge; and the keys of their
 // entries in the spool.
 
-import type { EpochMs } from '../../std/clock.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
-import type { Message } from '../../domain/message.ts'
-import type { Rejection } from '../types.ts'
-import type { DeviceEntry } from '../devices/devices.ts'
+import { createThin, type Thin } from '../filters/thin.ts'
+import type { SourceRuntime } from '../routing/routing.ts'
 import { createCoalescer, type CoalesceBounds, type Coalescer } from './coalesce.ts'
-import { createMerger, type MappedRecord, type Merger } from './merge.ts'
-import type { CompiledCoalesce } from './coalesced-value.ts'
-import type { Withhold } from '../privacy/privacy.ts'
-import { createThin, type Thin, type ThinOptions } from './thin.ts'
-
-/** A source with state, as the mapper provides it. */
-export type StateSource = {
-  name: string
-  coalesce: CompiledCoalesce | null
-  thin: ThinOptions | null
-  merge: { group: string; windowMs: number } | null
-  /** `provider` applies where the device table names none. */
-  entryOf(device: string, provider: ProviderName): DeviceEntry
-  /** The asset, by which the records of a group are merged. */
-  assetOf(entry: DeviceEntry): string
-  withholdOf(entry: DeviceEntry): Withhold | null
-  /** Notes what an incomplete record says about the device (memory/). */
-  note(entry: DeviceEntry, record: Record<string, unknown>, time: EpochMs): void
-  /** Maps a closed record. `arrived` is the record, or the message that it was kept as. */
-  read(
-    entry: DeviceEntry,
-    record: Record<string, unknown>,
-    arrived: Pick<Message, 'arrivedAt' | 'arrival'>,
-  ): MappedRecord | Rejection
-}
-
-/** A mapped record, and what is known of its device. */
-export type DeviceRecord = {
-  entry: DeviceEntry
-  mapped: MappedRecord
-  /** What reads previous values, which has no part in the payloadId. No state has it. */
-  later?: Pick<MappedRecord, 'signals' | 'fields'> | null
-}
+import { createMerger, type Merger } from './merge.ts'
 
 export type SourceState = {
-  source: StateSource
+  runtime: SourceRuntime
   /** Of the keys of its open records. */
   prefix: string
   coalescer: Coalescer | null
@@ -74,41 +40,48 @@ const boundsOfOne = { valuesMax: 256, bytesMax: 65_536, recordsMax: 10_000 }
  */
 const openBytesMax = 32 * 1024 * 1024
 
-export function createStates(sources: readonly StateSource[]): States {
-  const coalescers = sources.filter(({ coalesce }) => coalesce !== null).length
-  const groupNames = new Set(sources.flatMap(({ merge }) => merge?.group ?? []))
-  const parts = Math.max(1, coalescers + groupNames.size)
+/** `runtimes`: of all sources. Those that neither collect, thin nor merge have no state. */
+export function createStates(runtimes: readonly SourceRuntime[]): States {
+  const merging = Map.groupBy(
+    runtimes.filter(({ source: { merge } }) => merge !== null),
+    ({ source: { merge } }) => merge!.group,
+  )
+  const collecting = runtimes.filter(({ source: { coalesce } }) => coalesce !== null).length
+  const parts = Math.max(1, collecting + merging.size)
   const bounds: CoalesceBounds = { ...boundsOfOne, openBytesMax: Math.floor(openBytesMax / parts) }
   const groups = new Map<string, GroupState>()
-  for (const { merge } of sources) {
-    if (merge === null || groups.has(merge.group)) continue
-    const members = sources.filter((other) => other.merge?.group === merge.group)
-    const windowMs = Math.max(...members.map((member) => member.merge?.windowMs ?? 0))
-    const merger = createMerger({ sources: members.map(({ name }) => name), windowMs }, bounds)
-    groups.set(merge.group, { name: merge.group, prefix: prefixOf('merge', merge.group), merger })
+  for (const [name, members] of merging) {
+    const windowMs = Math.max(...members.map(({ source: { merge } }) => merge!.windowMs))
+    const names = members.map(({ source }) => source.name)
+    const merger = createMerger({ sources: names, windowMs }, bounds)
+    groups.set(name, { name, prefix: prefixOf('merge', name), merger })
   }
-  const states = new Map<string, SourceState>()
-  for (const source of sources) {
-    const { name, coalesce, thin, merge } = source
-    states.set(name, {
-      source,
-      prefix: prefixOf('coalesce', name),
-      coalescer: coalesce && createCoalescer(coalesce.rules, bounds),
-      thin: thin && createThin(thin),
-      group: (merge && groups.get(merge.group)) ?? null,
-    })
-  }
+  const sources = new Map<string, SourceState>()
   const stores: Store[] = []
-  for (const { source, prefix, coalescer } of states.values())
-    if (coalescer) stores.push({ label: source.name, prefix, records: coalescer })
+  for (const runtime of runtimes) {
+    const { name, coalesce, thin, merge } = runtime.source
+    if (coalesce === null && thin === null && merge === null) continue
+    const prefix = prefixOf('coalesce', name)
+    const coalescer = coalesce && createCoalescer(coalesce.rules, bounds)
+    const group = (merge && groups.get(merge.group)) ?? null
+    sources.set(name, { runtime, prefix, coalescer, thin: thin && createThin(thin), group })
+    if (coalescer) stores.push({ label: name, prefix, records: coalescer })
+  }
   for (const { name, prefix, merger } of groups.values())
     stores.push({ label: `group ${name}`, prefix, records: merger })
-  return { sources: states, groups, stores }
+  return { sources, groups, stores }
 }
 
 /** The name is quoted, so that its end is known; the rest of a key is the owner, unquoted. */
 function prefixOf(kind: 'coalesce' | 'merge', name: string): string {
   return `${kind} ${JSON.stringify(name)} `
+}
+
+/** Characters of a key in the spool's table. */
+const keyLengthMax = 512
+
+export function isKey(prefix: string, owner: string): boolean {
+  return prefix.length + owner.length <= keyLengthMax
 }
 
 /**

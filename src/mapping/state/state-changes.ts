@@ -1,33 +1,9 @@
 // state-changes.ts: the changes of one step of the state: payloads, state entries and parts that end without
 // a payload. The caller commits all of them in one write.
 
-import type { ProviderName } from '../../domain/ids.ts'
-import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
-import type { StateWrite } from '../types.ts'
-
-/** Messages that were acknowledged as parts and end without a payload. */
-export type UnsentPart = { kind: 'ignored'; source: string; reason: string; messages: number } | UnmappedPart
-
-/** Becomes a dead letter or is quarantined. `message` has all values and can be mapped again. */
-export type UnmappedPart = {
-  kind: 'unmappable' | 'quarantined'
-  source: string | null
-  provider: ProviderName | null
-  device: string | null
-  reason: string
-  detail: string
-  messages: number
-  message: Message
-}
-
-export type StateChanges = {
-  payloads: readonly MappedPayload[]
-  writes: readonly StateWrite[]
-  /** Messages that ended as these payloads. */
-  closed: number
-  unsent: readonly UnsentPart[]
-}
+import type { Rejection, StateChanges, StateWrite, UnmappedPart, UnsentPart } from '../types.ts'
+import { messageOfRecord, type KeptKind, type KeptRecord } from './record-envelope.ts'
 
 /** StateChanges while they are collected. */
 export type CollectedChanges = {
@@ -49,4 +25,21 @@ export function changesOf({ payloads, writes, closed, unsent }: CollectedChanges
   const written: StateWrite[] = []
   for (const [key, value] of writes) written.push({ key, value })
   return { payloads, writes: written, closed, unsent }
+}
+
+export function unmappedPartOf(
+  kind: KeptKind,
+  { name, owner, arrivedAt, record }: KeptRecord,
+  refusal: Exclude<Rejection, { kind: 'ignored' }>,
+  origin: Pick<UnmappedPart, 'source' | 'provider' | 'device' | 'messages'>,
+): UnmappedPart {
+  const message = messageOfRecord(kind, { name, owner, arrivedAt, record })
+  const { reason, detail } = refusal
+  return {
+    kind: refusal.kind === 'refused' ? 'unmappable' : 'quarantined',
+    reason,
+    detail,
+    ...origin,
+    message,
+  }
 }

@@ -4,10 +4,9 @@
 
 import type { Message } from '../../domain/message.ts'
 import { decodeRecord, type OpenRecord } from './open-record.ts'
-import { damagedState, unmappedPartOf, type Refusal } from './record-closing.ts'
 import { messageOfDamage, messageOfRecord, type KeptRecord } from './record-envelope.ts'
 import { keyParts, ownerParts, type KeyParts, type States } from './source-state.ts'
-import { newChanges, type CollectedChanges } from './state-changes.ts'
+import { newChanges, unmappedPartOf, type CollectedChanges } from './state-changes.ts'
 
 export type StateRestore = {
   restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
@@ -44,14 +43,13 @@ export function createStateRestore({ stores }: States): StateRestore {
   function removeDamaged(key: string, bytes: Buffer | undefined, why: string): void {
     damaged += 1
     changes.writes.set(key, null)
-    const { reason, detail } = damagedState(`Values that waited to become a payload cannot be read: ${why}.`)
     changes.unsent.push({
       kind: 'unmappable',
       source: null,
       provider: null,
       device: null,
-      reason,
-      detail,
+      reason: 'DAMAGED_STATE',
+      detail: `Values that waited to become a payload cannot be read: ${why}.`,
       messages: 0,
       message: messageOfDamage(key, bytes ?? Buffer.alloc(0)),
     })
@@ -64,11 +62,8 @@ export function createStateRestore({ stores }: States): StateRestore {
     changes.writes.set(key, null)
     const { messages } = decoded.record
     const coalesced = kind === 'coalesce'
-    const refusal: Refusal = {
-      kind: 'refused',
-      reason: 'NO_SOURCE',
-      detail: `No ${coalesced ? 'source' : 'group'} with this name collects values any more.`,
-    }
+    const detail = `No ${coalesced ? 'source' : 'group'} with this name collects values any more.`
+    const refusal = { kind: 'refused', reason: 'NO_SOURCE', detail } as const
     const { name: device, provider } = ownerParts(owner)
     const origin = coalesced
       ? { source: name, provider, device, messages }

@@ -11,9 +11,9 @@ import type { MappingConfig } from '../../../src/mapping/config.ts'
 import { noDevices, parseDevices, type DeviceTable } from '../../../src/mapping/devices/device-table.ts'
 import { decodeJson } from '../../../src/mapping/encodings/lenient-json.ts'
 import { createExplainer, type Explained, type ExplainedField } from '../../../src/mapping/explain/explain.ts'
-import { valueIn } from '../../../src/mapping/explain/explain-record.ts'
+import { valueIn } from '../../../src/mapping/explain/explain-effects.ts'
 import { rowsBeside } from '../../support/case-rows.ts'
-import { configOf, messageOf, truckSource, type World } from '../../support/mapping-world.ts'
+import { appliedOf, configOf, messageOf, truckSource, type World } from '../../support/mapping-world.ts'
 
 /** A preset is compiled once, and tried some hundred times. */
 const compiled = new WeakMap<MappingConfig, ReturnType<typeof compileSources>>()
@@ -41,7 +41,7 @@ function play(explainer: ReturnType<typeof explainerOf>, messages: readonly Mess
     const payloads = result.kind === 'payloads' ? result.payloads : []
     told.push({ explained: explain(message, result), payloads })
     if (result.kind === 'part') {
-      const applied = mapper.apply()
+      const applied = result.apply()
       told.push({ explained: explainApplied(applied), payloads: applied.payloads })
     }
   }
@@ -242,13 +242,12 @@ describe('the explanation of a record says', () => {
     const message = messageOf({ n: 'spd', v: 5, ts: 1_750_000_000_000, unit: 'km/h', seq: 1 })
     const result = explainer.mapper.map(message)
     expect(explainer.explain(message, result).unread?.keys).toEqual(['unit'])
-    explainer.mapper.apply()
+    appliedOf(result)
     for (const [n, v] of [
       ['lat', 1],
       ['lon', 2],
     ]) {
-      explainer.mapper.map(messageOf({ n, v, ts: 1_750_000_000_000 }))
-      explainer.mapper.apply()
+      appliedOf(explainer.mapper.map(messageOf({ n, v, ts: 1_750_000_000_000 })))
     }
     const closed = explainer.mapper.tick(Number.POSITIVE_INFINITY)
     expect(closed && explainer.explainApplied(closed).unread).toMatchObject({

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { markOf } from '../../../src/mapping/mapper/map-result.ts'
-import { messageOf, openMapperOf } from '../../support/mapping-world.ts'
+import { markOf } from '../../../src/mapping/read/map-result.ts'
+import { appliedOf, messageOf, openMapperOf } from '../../support/mapping-world.ts'
 
 const time = { path: 'ts', format: 'ms' }
 const start = Date.now() - 60_000
@@ -19,8 +19,7 @@ test('what was sent of one message is no reason to leave it out of another one t
   ])
   const part = (metric: string, value: string) => {
     const message = { ...messageOf(value), topic: `parts/truck-1/${metric}`, bytes: Buffer.from(value) }
-    expect(mapper.map(message, false).kind).toBe('part')
-    mapper.apply()
+    appliedOf(mapper.map(message, false))
   }
   part('lat', '52.5')
   part('lon', '13.4')

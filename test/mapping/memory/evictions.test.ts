@@ -5,7 +5,15 @@ import { createRandom } from '../../support/random.ts'
 
 const devicesMax = 8
 
-const sources = [{ name: 's', remembered: 0, counters: 0, previous: 0 }]
+/** With that many remembered values and counters. */
+const sourceOf = (name: string, values = 0, counters = 2) => ({
+  name,
+  remember: values === 0 ? null : { names: Array.from({ length: values }, (_, index) => String(index)) },
+  counters: Array.from({ length: counters }),
+  previous: null,
+})
+
+const sources = [sourceOf('s', 0, 0)]
 
 /** With names of two characters. */
 const bytesMax = devicesMax * (128 + 2 * 'memory "s" dd'.length)
@@ -66,8 +74,8 @@ test('devices that change nothing are forgotten, too', () => {
 
 test('devices with long names, and with many remembered values, count for more', () => {
   for (const [source, name, least, most] of [
-    [{ name: 's', remembered: 0, counters: 2, previous: 0 }, 'v'.repeat(250), 2, 2],
-    [{ name: 's', remembered: 10, counters: 2, previous: 0 }, 'v', 2, 2],
+    [sourceOf('s'), 'v'.repeat(250), 2, 2],
+    [sourceOf('s', 10), 'v', 2, 2],
   ] as const) {
     const memory = createMemory([source], 1600)
     for (let index = 0; index < 100; index += 1) {
@@ -80,7 +88,7 @@ test('devices with long names, and with many remembered values, count for more',
 })
 
 test('there is room for a fleet of 100,000, also after a restart', () => {
-  const trucks = [{ name: 'trucks', remembered: 0, counters: 2, previous: 0 }]
+  const trucks = [sourceOf('trucks')]
   const memory = createMemory(trucks)
   for (let index = 0; index < 100_000; index += 1) memory.of('trucks', entryOf(`truck-${index}`))
   expect(memory.takeWrites()).toBeNull()

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createSuspectDevices } from '../../../src/mapping/plausibility/suspect-devices.ts'
-import { createSwappedPositions } from '../../../src/mapping/memory/swapped-positions.ts'
+import { createSwappedPositions } from '../../../src/mapping/filters/swapped-positions.ts'
 import { messageOf, openMapperOf, sentIn, truckSource } from '../../support/mapping-world.ts'
 
 const ts = 1_750_000_000_000

@@ -6,7 +6,7 @@ import {
   metresBetween,
   type ThinOptions,
   type ThinSample,
-} from '../../../src/mapping/state/thin.ts'
+} from '../../../src/mapping/filters/thin.ts'
 
 const nothing = { everyMs: null, distanceM: null, headingDeg: null, signal: false, streamsMax: 1000 }
 

@@ -1,7 +1,14 @@
 // What local-times.mapping.yaml cannot say of local times.
 
 import { expect, test } from 'vitest'
-import { messageOf, openMapperOf, sentIn, truckSource, verdictOf } from '../../support/mapping-world.ts'
+import {
+  appliedOf,
+  messageOf,
+  openMapperOf,
+  sentIn,
+  truckSource,
+  verdictOf,
+} from '../../support/mapping-world.ts'
 
 const place = { lat: 52.5, lon: 13.4 }
 
@@ -32,8 +39,7 @@ test('the zone of a device is that of collected values, too', () => {
   )
   for (const [name, value] of Object.entries(place)) {
     const message = messageOf({ v: value, t: ts }, { topic: `v/truck-7/${name}` })
-    expect(mapper.map(message).kind).toBe('part')
-    mapper.apply()
+    appliedOf(mapper.map(message))
   }
   const closed = mapper.tick(Number.POSITIVE_INFINITY)
   expect(closed?.payloads.map(({ deviceTime }) => deviceTime)).toEqual([Date.UTC(2024, 4, 13, 5, 46, 12)])

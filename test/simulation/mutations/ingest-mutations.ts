@@ -55,7 +55,7 @@ export const ingestMutations: readonly Mutation[] = [
   },
   {
     name: 'the good records of a message with a bad one are forgotten',
-    file: 'mapping/mapper/map-result.ts',
+    file: 'mapping/read/map-result.ts',
     find: '    if (main !== null) return { ...main, rest: kept }\n',
     replace: '',
   },
@@ -177,28 +177,27 @@ export const ingestMutations: readonly Mutation[] = [
   },
   // ---- mapping and its state
   {
-    name: 'signals of the message before are sent',
-    file: 'mapping/mapper/record-mapper.ts',
-    find: 'signals = writeSignals ? writeSignals(record, root, up, context) : []',
-    replace:
-      'signals = signals.length > 0 ? signals : writeSignals ? writeSignals(record, root, up, context) : []',
+    name: 'a signal that is not plausible is sent',
+    file: 'mapping/write.ts',
+    find: "signals.map((signal) => (withheld.signals.includes(signal) ? '' : signal))",
+    replace: 'signals',
   },
   {
     name: 'the time of the message is that of its arrival',
-    file: 'mapping/mapper/record-mapper.ts',
-    find: 'time = isStoredTime ? context.stored!.at : checked',
-    replace: 'time = isStoredTime ? context.stored!.at : arrivedAt',
+    file: 'mapping/read/read.ts',
+    find: 'reading.time = reading.isStoredTime ? reading.stored!.at : checked',
+    replace: 'reading.time = reading.isStoredTime ? reading.stored!.at : reading.arrivedAt',
   },
   {
     name: 'the name of a payload leaves out its time',
-    file: 'mapping/mapper/record-mapper.ts',
-    find: '`${entry.nameHead}${sentTime}${timeMark(message)}${gps}`',
-    replace: '`${entry.nameHead}${timeMark(message)}${gps}`',
+    file: 'mapping/write.ts',
+    find: '`${entry.nameHead}${time ?? arrivedAt}$',
+    replace: '`${entry.nameHead}$',
   },
   {
     name: 'the name of a payload leaves out its values',
-    file: 'mapping/mapper/record-mapper.ts',
-    find: '    for (const signal of signals) name += signal\n',
+    file: 'mapping/write.ts',
+    find: '  for (const signal of signals) name += signal\n',
     replace: '',
   },
   {
@@ -253,13 +252,13 @@ export const ingestMutations: readonly Mutation[] = [
   // ---- lost positions
   {
     name: 'what lacks a lost position is not kept',
-    file: 'mapping/mapper/sent-in-part.ts',
+    file: 'mapping/read/sent-in-part.ts',
     find: '  return lost === 0 ? null : {',
     replace: '  return lost === 0 || isSent ? null : {',
   },
   {
     name: 'what was sent in part is sent again as a whole',
-    file: 'mapping/mapper/sent-in-part.ts',
+    file: 'mapping/read/sent-in-part.ts',
     find: 'sent: isSent ? watched.namesOf(present) : [],',
     replace: 'sent: [],',
   },

@@ -1,12 +1,12 @@
 // mapper-counters.ts: what a mapper counts.
 
-import type { CacheCounters } from '../bounded-cache.ts'
-import type { DeviceClocks } from '../devices/device-clocks.ts'
-import type { MemoryCounters } from '../memory/memory.ts'
-import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
-import type { StateCounters } from '../state/state.ts'
-import type { StatefulDecoder } from '../types.ts'
-import type { SourceRuntime } from '../routing/routing.ts'
+import type { CacheCounters } from './bounded-cache.ts'
+import type { DeviceClocks } from './devices/device-clocks.ts'
+import type { MemoryCounters } from './memory/memory.ts'
+import type { SuspectDevices } from './plausibility/suspect-devices.ts'
+import type { StateCounters } from './state/state.ts'
+import type { StatefulDecoder } from './types.ts'
+import type { SourceRuntime } from './routing/routing.ts'
 
 export type MapperCounters = {
   topics: CacheCounters

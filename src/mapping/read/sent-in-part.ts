@@ -7,7 +7,7 @@ import type { RecordMark } from '../../domain/message.ts'
 import { position, type WatchedFields } from '../lost-fields/watched-fields.ts'
 import type { FieldView } from '../lost-fields/lost-fields.ts'
 import type { RecordContext } from '../types.ts'
-import type { CompiledSource } from './compiled-source.ts'
+import type { SourcePlan } from '../compile/source-plan.ts'
 import type { KeptRejection } from './map-result.ts'
 
 /** What a record was sent with, and what it lacks. */
@@ -15,7 +15,7 @@ export type SentInPart = Required<Pick<RecordMark, 'sent' | 'lost'>>
 
 /** For the record at hand, which was read; null where it lacks nothing that is lost. */
 export function partOf(
-  { name, watched }: CompiledSource,
+  { name, watched }: SourcePlan,
   { present, judged }: Pick<RecordContext, 'present' | 'judged'>,
   view: FieldView | null,
   isSent: boolean,
@@ -26,7 +26,7 @@ export function partOf(
 
 /** What remains of a record that was sent in part, after it was read again; null where nothing does. */
 export function remainderOf(
-  { name, watched }: CompiledSource,
+  { name, watched }: SourcePlan,
   { present, judged, arrivedAt }: Pick<RecordContext, 'present' | 'judged' | 'arrivedAt'>,
   view: FieldView | null,
   { sent = [], lost = [] }: Pick<RecordMark, 'sent' | 'lost'>,
@@ -51,6 +51,6 @@ export function rejectionOf({ lost }: SentInPart): KeptRejection {
 }
 
 /** What is missing of a record that was sent is neither thinned nor merged. */
-export function waits({ thin, merge }: CompiledSource, mark: RecordMark | undefined): boolean {
+export function waits({ thin, merge }: SourcePlan, mark: RecordMark | undefined): boolean {
   return (thin !== null || merge !== null) && mark?.sent === undefined
 }

@@ -19,6 +19,7 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import { createCache, type CacheCounters } from '../bounded-cache.ts'
+import { sentSignals, type Identity, type MappedRecord } from '../write.ts'
 
 export type ThinOptions = {
   /** Each is null for a rule that is not used. */
@@ -137,4 +138,29 @@ export function metresBetween(one: Position, other: Position): number {
   const east = Math.sin(((other.longitude - one.longitude) * radians) / 2)
   const across = Math.cos(one.latitude * radians) * Math.cos(other.latitude * radians)
   return 2 * metresPerRadian * Math.asin(Math.min(1, Math.sqrt(north * north + across * east * east)))
+}
+
+/** `resent`: a payload of the same key is the same one. */
+export function thinSampleOf(mapped: MappedRecord, { windowKey }: Identity, resent: boolean): ThinSample {
+  const { device, time, arrivedAt, fields } = mapped
+  const values = sentSignals(mapped).join('') + fields
+  const stream = { device, shape: shapeOf(mapped), time: time ?? arrivedAt }
+  return { ...stream, windowKey, resent, ...positionOf(mapped), values }
+}
+
+const noPosition = { latitude: Number.NaN, longitude: Number.NaN, heading: Number.NaN, moving: null }
+
+function positionOf({ gps, moving, withheld }: MappedRecord): Pick<ThinSample, keyof typeof noPosition> {
+  if (gps === '' || withheld?.gps === true) return noPosition
+  const { latitude, longitude, heading, inMotion } = JSON.parse(gps.slice(',"gps":'.length)) as Position & {
+    heading?: number
+    inMotion?: boolean
+  }
+  return { latitude, longitude, heading: heading ?? Number.NaN, moving: inMotion ?? moving }
+}
+
+function shapeOf({ gps, signals }: MappedRecord): string {
+  let shape = gps === '' ? '' : 'gps'
+  for (const signal of signals) shape += signal.slice(0, signal.indexOf('","value":'))
+  return shape
 }

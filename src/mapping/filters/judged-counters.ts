@@ -5,7 +5,7 @@ import { jsonString } from '../fields/json-string.ts'
 import type { PlausibilityConfig } from '../plausibility/plausibility-config.ts'
 import { inUnit, measures, quantityOf, unitOf, type Quantity } from '../plausibility/quantities.ts'
 import type { Finding } from '../types.ts'
-import type { CounterRule } from './counter-memory.ts'
+import type { CounterRule } from '../memory/counter-memory.ts'
 
 export type JudgedCounter = {
   /** `TYPE PART`. */

@@ -1,18 +1,15 @@
-// compiled-source.ts: a source of the config as closures. compile/ makes it once; the mapper runs it for
-// every message.
+// source-plan.ts: the plan of a source. compile/ makes it of the config once; each message is read by it.
 
 import type { CompiledCoalesce } from '../state/coalesced-value.ts'
-import type { JudgedCounter } from '../memory/judged-counters.ts'
-import type { CompiledPrevious } from '../memory/previous-values.ts'
-import type { CompiledRemember } from '../memory/remembered-values.ts'
-import type { MotionOptions } from '../state/motion.ts'
-import type { ThinOptions } from '../state/thin.ts'
+import type { JudgedCounter } from '../filters/judged-counters.ts'
+import type { MotionOptions } from '../filters/motion.ts'
+import type { ThinOptions } from '../filters/thin.ts'
 import type { DeviceRule } from '../devices/device-rule.ts'
 import type { DeviceEntryOptions } from '../devices/devices.ts'
 import type { Extract } from '../extract/extract.ts'
 import type { WriteExtraFields } from '../fields/extra-fields.ts'
-import type { WriteGps } from '../fields/gps.ts'
-import type { WriteSignals } from '../fields/signals.ts'
+import type { ReadBoolean, WriteGps } from '../fields/gps.ts'
+import type { SignalField, WriteSignals } from '../fields/signals.ts'
 import type { ReadFixTime } from '../times/fix-time.ts'
 import type { ReadTime, ZoneRule } from '../times/times.ts'
 import type { Condition } from '../expression/expression.ts'
@@ -23,9 +20,9 @@ import type { OtherControllers } from '../extract/other-controllers.ts'
 import type { TopicPattern } from '../path/topic-pattern.ts'
 import type { WatchedFields } from '../lost-fields/watched-fields.ts'
 import type { Encoding } from '../types.ts'
-import type { HintRefusal } from './refusal-hint.ts'
+import type { HintRefusal } from '../read/refusal-hint.ts'
 
-export type CompiledSource = {
+export type SourcePlan = {
   name: string
   patterns: readonly TopicPattern[]
   /** Names of all captures; a pattern that does not have one leaves it empty. */
@@ -66,6 +63,8 @@ export type CompiledSource = {
   gps: WriteGps
   /** The same without the heading, which a receiver without a fix does not know. */
   gpsLastKnown: WriteGps
+  /** In the order of the config, whatever their families and origins are; for an explanation. */
+  signalFields: readonly SignalField[]
   /** By the family of the device's model. */
   signals: readonly WriteSignals[]
   /** Signals whose jumps and falls are judged; null for none. */
@@ -73,7 +72,7 @@ export type CompiledSource = {
   extraFields: WriteExtraFields | null
   motion: MotionOptions | null
   /** Null where nothing is remembered of a device. */
-  remember: CompiledRemember | null
+  remember: Remember | null
   /** Null where nothing reads a value of the record before. */
   previous: CompiledPrevious | null
   coalesce: CompiledCoalesce | null
@@ -92,8 +91,6 @@ export type CompiledSource = {
 
 export type Fix = {
   valid: Condition | null
-  /** The same for a record with what is remembered of the device. */
-  validWithMemory: Condition | null
   /** Null where the message does not say when the position was taken. */
   time: ReadFixTime | null
   /** The same by times of the device alone, without ages. */
@@ -107,8 +104,37 @@ export type Fix = {
   oldTime: 'fix' | 'fix of a position alone' | 'message'
 }
 
+export type PreviousValue = {
+  /** `$previous.odo` */
+  name: string
+  /** The value in the record at hand. */
+  read: Read
+  /** It is computed with: anything but an exact decimal counts as absent. */
+  isNumber: boolean
+}
+
+export type CompiledPrevious = {
+  /** Without the time. */
+  values: readonly PreviousValue[]
+  /** Of all, perhaps with that of the time. */
+  names: ReadonlySet<string>
+  forMs: number
+  /** What reads previous values, by the family of the device's model. It has no part in the payloadId. */
+  signals: readonly WriteSignals[]
+  hasSignals: boolean
+  /** The same of `map.fields`. */
+  fields: WriteExtraFields | null
+}
+
+export type Remember = {
+  names: readonly string[]
+  forMs: number
+  /** The motion in a message; null where `map` reads none. */
+  motion: ReadBoolean | null
+}
+
 /** A record that is collected may be merged afterwards. */
-export function longestWindowMs(sources: readonly CompiledSource[]): number {
+export function longestWindowMs(sources: readonly SourcePlan[]): number {
   const collecting = sources.map(({ coalesce }) => coalesce?.rules.windowMs ?? 0)
   const merging = sources.map(({ merge }) => merge?.windowMs ?? 0)
   return Math.max(0, ...collecting) + Math.max(0, ...merging)

@@ -15,39 +15,19 @@
 // that arrived meanwhile contain its difference.
 
 import type { EpochMs } from '../../std/clock.ts'
-import type { WriteExtraFields } from '../fields/extra-fields.ts'
-import type { WriteSignals } from '../fields/signals.ts'
-import type { Read } from '../path/path.ts'
+import type { CompiledPrevious } from '../compile/source-plan.ts'
 import { previousTimeName, type PreviousValues } from '../path/previous-record.ts'
 import { decimalFrom } from '../path/value.ts'
 import type { Withhold } from '../privacy/privacy.ts'
-import type { MapResult } from '../types.ts'
-import type { DeviceMemory, Plain, RememberedValue } from './device-memory.ts'
-
-export type PreviousValue = {
-  /** `$previous.odo` */
-  name: string
-  /** The value in the record at hand. */
-  read: Read
-  /** It is computed with: anything but an exact decimal counts as absent. */
-  isNumber: boolean
-}
-
-export type CompiledPrevious = {
-  /** Without the time. */
-  values: readonly PreviousValue[]
-  /** Of all, perhaps with that of the time. */
-  names: ReadonlySet<string>
-  forMs: number
-  /** What reads previous values, by the family of the device's model. It has no part in the payloadId. */
-  signals: readonly WriteSignals[]
-  hasSignals: boolean
-  /** The same of `map.fields`. */
-  fields: WriteExtraFields | null
-}
-
-/** A longer text is no value that a later record is compared with. */
-export const previousTextMax = 64
+import {
+  previousTextMax,
+  type DeviceMemory,
+  type Plain,
+  type PreviousNote,
+  type RememberedValue,
+} from '../memory/device-memory.ts'
+import type { Memory } from '../memory/memory.ts'
+import type { Reading } from '../read/reading.ts'
 
 /** A device time that is further ahead of ours is that of a wrong clock. */
 const aheadMaxMs = 86_400_000
@@ -72,10 +52,6 @@ export function previousBy(
   return seen
 }
 
-export function forgetPrevious(memory: DeviceMemory): void {
-  forgetOthers(noNames, memory)
-}
-
 const noNames: ReadonlySet<string> = new Set()
 
 /** Those that the source had before, so that they do not add up. */
@@ -83,62 +59,60 @@ function forgetOthers(names: ReadonlySet<string>, { values }: DeviceMemory): voi
   for (const name of values.keys()) if (name.startsWith(head) && !names.has(name)) values.delete(name)
 }
 
-type Noted = { memory: DeviceMemory; name: string; before: RememberedValue | undefined }
+/** The tracker may be in another vehicle now: then its counters and values are those of that one. */
+export function takeAsset(
+  { live, entry }: Reading,
+  own: DeviceMemory,
+  { changed }: Pick<Memory, 'changed'>,
+): void {
+  if (!live || entry === null || own.asset === entry.assetId) return
+  own.asset = entry.assetId
+  own.counters.clear()
+  forgetOthers(noNames, own)
+  own.slots = []
+  own.levels = []
+  changed(own)
+}
 
-type Place = Parameters<Read>
-
-/** Notes the values of records, until their message ends. */
-export function createPreviousNotes(changed: (memory: DeviceMemory) => void) {
-  let noted: Noted[] = []
-  /** Of the message that ended last. */
-  let last: Noted[] = []
-  return { note, ended, undo }
-
-  /** Whether the record has any of the values. `now`: our time; NaN while it is not known. */
-  function note(
-    { values, names }: CompiledPrevious,
-    memory: DeviceMemory,
-    { time, now }: { time: EpochMs; now: EpochMs },
-    place: Place,
-  ): boolean {
-    const latest = now + aheadMaxMs
-    let isAny = values.length === 0
-    for (const { name, read, isNumber } of values) {
-      const value = read(...place)
-      if (!isKept(value, isNumber)) continue
-      isAny = true
-      if (put(memory, name, { time, value }, latest)) forgetOthers(names, memory)
-    }
-    if (isAny && names.has(previousTimeName)) put(memory, previousTimeName, { time, value: time }, latest)
-    return isAny
+/** Whether the record has any of the values. */
+export function notePrevious(
+  reading: Reading,
+  { values, names }: CompiledPrevious,
+  { changed }: Pick<Memory, 'changed'>,
+): boolean {
+  const { memory, at, live, record, root, up, arrivedAt, offsetMs } = reading
+  if (memory === null || at === null || !live) return false
+  takeAsset(reading, memory, { changed })
+  const time = reading.moment
+  // NaN while our time is not known.
+  const latest = arrivedAt + (offsetMs ?? Number.NaN) + aheadMaxMs
+  let isAny = values.length === 0
+  for (const { name, read, isNumber } of values) {
+    const value = read(record, root, up)
+    if (!isKept(value, isNumber)) continue
+    isAny = true
+    if (put(name, { time, value })) forgetOthers(names, memory)
   }
+  if (isAny && names.has(previousTimeName)) put(previousTimeName, { time, value: time })
+  return isAny
 
   /** Whether the device had none of this name. */
-  function put(memory: DeviceMemory, name: string, value: RememberedValue, latest: EpochMs): boolean {
-    const before = memory.values.get(name)
+  function put(name: string, value: RememberedValue): boolean {
+    const before = memory!.values.get(name)
     const isLate = before !== undefined && before.time >= value.time
     if (isLate && !(before.time > latest && value.time <= latest)) return false
-    memory.values.set(name, value)
-    noted.push({ memory, name, before })
-    changed(memory)
+    memory!.values.set(name, value)
+    at!.noted.push({ memory: memory!, name, before })
+    changed(memory!)
     return before === undefined
   }
+}
 
-  /** All of a message becomes payloads, or nothing. */
-  function ended({ kind }: MapResult): void {
-    last = noted
-    if (noted.length === 0) return
-    noted = []
-    if (kind === 'unmappable' || kind === 'quarantined') undo()
-  }
-
-  /** The message that ended last is kept as a whole. */
-  function undo(): void {
-    for (const { memory, name, before } of last.toReversed())
-      if (before === undefined) memory.values.delete(name)
-      else memory.values.set(name, before)
-    last = []
-  }
+/** The message is kept as a whole, or becomes no payload. */
+export function undoPrevious(noted: readonly PreviousNote[]): void {
+  for (const { memory, name, before } of noted.toReversed())
+    if (before === undefined) memory.values.delete(name)
+    else memory.values.set(name, before)
 }
 
 function isKept(value: unknown, isNumber: boolean): value is Plain {

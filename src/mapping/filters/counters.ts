@@ -1,0 +1,124 @@
+// counters.ts: judges the counters of a record (odometer, engine hours, fuel used) by what is remembered
+// (memory/counter-memory.ts). A value that jumps or falls has its share in the payloadId and is not sent.
+
+import { assertNever } from '../../std/assert.ts'
+import type { EpochMs } from '../../std/clock.ts'
+import {
+  hasGrown,
+  isUnsetNumber,
+  judge,
+  type CounterReset,
+  type CounterVerdict,
+} from '../memory/counter-memory.ts'
+import { openSlots, setLevel, settle, type CounterState, type DeviceMemory } from '../memory/device-memory.ts'
+import type { Memory } from '../memory/memory.ts'
+import { numberFrom } from '../path/value.ts'
+import type { Reading } from '../read/reading.ts'
+import type { Finding } from '../types.ts'
+import type { JudgedCounter } from './judged-counters.ts'
+import { takeAsset } from './previous-values.ts'
+
+export type CounterDeps = {
+  memory: Pick<Memory, 'changed'>
+  counterReset: (reset: CounterReset) => void
+}
+
+/** The signals with '' in the place of those that are not sent; the same list where all are sent. */
+export function judgedSignals(
+  reading: Reading,
+  source: { name: string; counters: readonly JudgedCounter[] | null },
+  deps: CounterDeps,
+): readonly string[] {
+  const { counters } = source
+  const { memory, signals } = reading
+  if (counters === null || memory === null) return signals
+  takeAsset(reading, memory, deps.memory)
+  if (memory.levels.length === 0) openSlots(memory, counters)
+  const { levels } = memory
+  const time = reading.moment
+  let sent: readonly string[] = signals
+  for (let slot = 0; slot < counters.length; slot += 1) {
+    const value = reading.counterValues[slot] ?? Number.NaN
+    const counter = counters[slot]
+    if (Number.isNaN(value) || counter === undefined) continue
+    const before = levels[2 * slot] ?? Number.NaN
+    // An older reading is never compared with a newer one.
+    if (time < before) continue
+    if (reading.live && hasGrown(before, levels[2 * slot + 1] ?? 0, time, value, counter.rule)) {
+      levels[2 * slot] = time
+      levels[2 * slot + 1] = value
+      deps.memory.changed(memory)
+    } else if (isWithheld(reading, memory, source.name, { counter, slot, time, value }, deps)) {
+      const { head, tail } = counter
+      sent = sent.map((signal) => (signal.startsWith(head) && signal.endsWith(tail) ? '' : signal))
+    }
+  }
+  return sent
+}
+
+type Judged = { counter: JudgedCounter; slot: number; time: EpochMs; value: number }
+
+function isWithheld(
+  reading: Reading,
+  memory: DeviceMemory,
+  source: string,
+  { counter, slot, time, value }: Judged,
+  deps: CounterDeps,
+): boolean {
+  const { name, rule } = counter
+  settle(memory)
+  const before = memory.asset === reading.entry?.assetId ? memory.counters.get(name) : undefined
+  const verdict = judge(before, { time, value }, rule, isUnset(reading, slot))
+  if (reading.live && verdict.next !== null && verdict.next !== before) {
+    memory.counters.set(name, verdict.next)
+    setLevel(memory, slot, verdict.next)
+    deps.memory.changed(memory)
+  }
+  const { kind } = verdict
+  if (kind === 'plausible') return false
+  if (verdict.reset !== null) {
+    if (reading.live && before !== undefined)
+      deps.counterReset(resetOf(reading, source, name, { value, before, why: verdict.reset }))
+    return false
+  }
+  const finding = findingOf(counter, kind)
+  if (kind === 'placeholder' && !finding.isSent) {
+    reading.leftOut = true
+    reading.omit(finding.key)
+  } else reading.implausible(finding, value)
+  return !finding.isSent
+}
+
+/** Every number that the device wrote for it is a placeholder, whatever offset or expression it passed. */
+function isUnset({ record, root, up, captures, counterReads }: Reading, slot: number): boolean {
+  const numbers = (counterReads[slot] ?? [])
+    .map((read) => numberFrom(read(record, root, up, captures)))
+    .filter((number) => Number.isFinite(number))
+  return numbers.length > 0 && numbers.every(isUnsetNumber)
+}
+
+function resetOf(
+  { entry }: Reading,
+  source: string,
+  signal: string,
+  { value, before, why }: { value: number; before: CounterState; why: CounterReset['why'] },
+): CounterReset {
+  const { device = '', assetId: asset = '' } = entry ?? {}
+  const withheld = before.run?.withheld ?? 0
+  return { source, device, asset, signal, before: before.value, after: value, withheld, why }
+}
+
+function findingOf(counter: JudgedCounter, kind: Exclude<CounterVerdict['kind'], 'plausible'>): Finding {
+  switch (kind) {
+    case 'jump':
+      return counter.jump
+    case 'fall':
+      return counter.fall
+    case 'placeholder':
+      return counter.placeholder
+    case 'other unit':
+      return counter.otherUnit
+    default:
+      return assertNever(kind)
+  }
+}

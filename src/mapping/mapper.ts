@@ -1,0 +1,302 @@
+// mapper.ts: maps a message. It finds the source of the topic (routing/), decodes the bytes (encodings/) and
+// hands the value on: its records are read (read/), and what must wait is kept (state/).
+//
+//   topic -> route -> bytes -> value -> records -> readings -> payloads, or parts of what is collected
+//
+// One mapper maps one message at a time, synchronously. The result is a value: what is to be stored, and what
+// is to be written of the memory. A decoder with memory sees every message before anything is said about the
+// device: the births of an unlisted Sparkplug node explain what listed devices send.
+
+import { defaultProvider, type ProviderName } from '../domain/ids.ts'
+import type { Message } from '../domain/message.ts'
+import type { EpochMs } from '../std/clock.ts'
+import { longestWindowMs, type SourcePlan } from './compile/source-plan.ts'
+import { createClockCheck, type ClockPolicy } from './devices/clock-check.ts'
+import type { CommonSkew, DeviceClock } from './devices/device-clocks.ts'
+import type { DeviceTable } from './devices/device-table.ts'
+import { takeLimitReached } from './expression/expression.ts'
+import { undoPrevious } from './filters/previous-values.ts'
+import type { LostFields } from './lost-fields/lost-fields.ts'
+import { countersBySource, type MapperCounters } from './mapper-counters.ts'
+import type { CounterReset } from './memory/counter-memory.ts'
+import { createMemory, type Memory } from './memory/memory.ts'
+import { createSuspectDevices, type SuspectDevices } from './plausibility/suspect-devices.ts'
+import { createWithheldCounts, type WithheldCounts } from './plausibility/withheld-counts.ts'
+import { createCollectedReader } from './read/collected-records.ts'
+import { ignored, rejected, rejectedAs, unlisted } from './read/map-result.ts'
+import { mapRecords, type MessageRecordsDeps } from './read/message-records.ts'
+import { noteEnd, type MessageAt, type Moment } from './read/reading.ts'
+import { createRouting, type Route } from './routing/routing.ts'
+import { chooseSource, withOthers, type OnDeclined } from './routing/source-choice.ts'
+import { changesOf, newChanges } from './state/state-changes.ts'
+import { createMappingState } from './state/state.ts'
+import { noSourceText, takenTopics } from './taken-topics.ts'
+import type { Decoded, DeviceNotes, MapResult, StateChanges, StatefulDecoded } from './types.ts'
+
+export type Mapper = {
+  /** Total. Without `live` (a kept message is mapped again) decoders remember nothing of it. */
+  map(message: Message, live?: boolean): MapResult
+  /** The identity that may publish to a topic, null for anyone; null where no source restricts its topics. */
+  readonly ownerOf: ((topic: string) => string | null) | null
+  /** For an explanation: the route of the source with this name, or of the first one that has the topic. */
+  routeOf(message: Message, source: string | null): Route | null
+  /** Closes the records whose window is over; null where there are none. */
+  tick(nowMs: EpochMs): StateChanges | null
+  /** Null where nothing waits. */
+  nextTickAt(): EpochMs | null
+  /** Messages that wait to become payloads with others. */
+  openParts(): number
+  /** How long a message waits for others at most, while ticks come. */
+  readonly openMsMax: number
+  /** Forgets the durable memory and starts from these entries of the spool. */
+  restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
+  /** The open records as entries of the spool, for a mapper that takes over; without decoder memory. */
+  entries(): Iterable<[key: string, value: Buffer]>
+  /** Whether the device table has the device, so that its quarantined messages may be released. */
+  isListed(device: string): boolean
+  deviceClock(device: string): DeviceClock | null
+  /** What was left out for the device, or sent although it is not plausible, since start. */
+  withheldOf: WithheldCounts['ofDevice']
+  deviceClocks(): Iterable<[device: string, clock: DeviceClock]>
+  ownTimeCorrected(): void
+  /** Not null when our own clock is probably wrong: most devices are off by about as much. */
+  commonClockSkew(nowMs: EpochMs): CommonSkew | null
+  suspects: SuspectDevices['suspects']
+  counters(): MapperCounters
+  forget: Memory['forget']
+}
+
+export type MapperDeps = {
+  devices: DeviceTable
+  /** True time minus ours; null while unknown. For messages that do not say it themselves (`arrival`). */
+  clockOffsetMs?: () => number | null
+  /** A reading that jumps or falls counts from now on (memory/counter-memory.ts). */
+  counterReset?: (reset: CounterReset) => void
+  /** Receives what is seen of messages that arrive, and of no others. */
+  notes?: DeviceNotes | null
+  /** Messages that arrive are noted in it. */
+  lostFields?: Pick<LostFields, 'watch' | 'view'> | null | undefined
+}
+
+export type MapperOptions = {
+  sources: readonly SourcePlan[]
+  providers?: readonly ProviderName[]
+  clocks?: ClockPolicy
+  /** As in createRouting. */
+  unnamedFrom?: string | null
+  /** For an explanation: what hears of sources that do not take a message, and of each reading. */
+  onDeclined?: OnDeclined | null
+  onReading?: MessageRecordsDeps['onReading']
+}
+
+const lenient: ClockPolicy = { futureMaxMs: 300_000, onFuture: 'accept' }
+
+export function createMapper(
+  {
+    devices,
+    clockOffsetMs = () => null,
+    counterReset = () => undefined,
+    notes = null,
+    lostFields = null,
+  }: MapperDeps,
+  {
+    sources,
+    providers = [defaultProvider],
+    clocks: policy = lenient,
+    unnamedFrom = null,
+    onDeclined = null,
+    onReading = null,
+  }: MapperOptions,
+): Mapper {
+  const { clocks, checkTime, restampedCount } = createClockCheck(policy)
+  const taken = takenTopics(sources)
+  const routing = createRouting({ devices }, { sources, providers, unnamedFrom })
+  const withheld = createWithheldCounts()
+  const watched = createSuspectDevices()
+  const counts = { withheld, watched }
+  const memory = createMemory(sources)
+  const fieldWatch = notes === null ? null : (lostFields?.watch(sources) ?? null)
+  const fieldView = fieldWatch ?? lostFields?.view ?? null
+  const read = { memory, counterReset, checkTime, watched, fieldWatch }
+  /** The time of the last message or tick: a record of several messages is judged when it closes. */
+  const latest: Moment = { at: 0, offsetMs: null }
+  const collected = createCollectedReader({ counts, read, latest, notes, onReading })
+  const state = createMappingState(routing.runtimes, collected)
+  const recordsDeps: MessageRecordsDeps = { counts, read, state, isUnlisted, fieldView, onReading }
+  return {
+    map,
+    routeOf,
+    ownerOf: sources.some(({ identity }) => identity !== null) ? ownerOf : null,
+    tick,
+    nextTickAt: () => (memory.hasCleanup() ? 0 : state.nextTickAt()),
+    openParts: () => state.counters().messages,
+    openMsMax: longestWindowMs(sources),
+    restore,
+    entries,
+    isListed: (device) => devices.find(device) !== undefined,
+    deviceClock: clocks.view,
+    deviceClocks: clocks.views,
+    ownTimeCorrected: clocks.ownTimeCorrected,
+    withheldOf: withheld.ofDevice,
+    commonClockSkew: clocks.commonSkew,
+    suspects: watched.suspects,
+    counters,
+    forget: memory.forget,
+  }
+
+  function map(message: Message, live = true): MapResult {
+    takeLimitReached()
+    const { arrival } = message
+    const at: MessageAt = {
+      message,
+      live,
+      notes: live ? notes : null,
+      offsetMs: arrival === undefined ? clockOffsetMs() : arrival.offsetMs,
+      owner: null,
+      isLossNoted: false,
+      noted: [],
+    }
+    at.notes?.begin(message)
+    const result = mapRouted(at)
+    if (result.kind === 'unmappable') result.unlisted ??= isUnlisted(result.source, result.device)
+    noteEnd(at, result)
+    return remembered(result, at)
+  }
+
+  /** What its records noted for later ones holds where it becomes payloads. */
+  function remembered(result: MapResult, { noted }: MessageAt): MapResult {
+    if (noted.length > 0) {
+      if (result.kind === 'unmappable' || result.kind === 'quarantined') undoPrevious(noted)
+      else result.undo = () => undoPrevious(noted)
+    }
+    if (result.kind === 'part') {
+      const { apply } = result
+      result.apply = () => withMemory(apply())
+    }
+    const writes = memory.takeWrites()
+    if (writes !== null) result.writes = result.writes === undefined ? writes : [...result.writes, ...writes]
+    return result
+  }
+
+  function withMemory(changes: StateChanges): StateChanges {
+    const writes = memory.takeWrites()
+    return writes === null ? changes : { ...changes, writes: [...changes.writes, ...writes] }
+  }
+
+  /** Without a table every device counts as listed. */
+  function isUnlisted(source: string | null, device: string | null): boolean {
+    if (source === null) return true
+    return devices.size > 0 && (device === null || devices.find(device) === undefined)
+  }
+
+  function mapRouted(at: MessageAt): MapResult {
+    const { message, live } = at
+    const route = routing.routeOf(message.topic, message.from)
+    if (route.runtime === null) return withoutSource(message, live)
+    if (route.next === null) return mapBy(route, null, at)
+    const choice = chooseSource(route, message, live, onDeclined)
+    return withOthers(mapBy(choice.route, choice.decoded, at), choice)
+  }
+
+  function withoutSource(message: Message, live: boolean): MapResult {
+    if (message.will === true) return { kind: 'ignored', source: '', reason: 'will' }
+    const kept = state.mapKept(message, live)
+    if (kept !== null) return kept
+    const detail = noSourceText(message, taken)
+    return rejectedAs({ kind: 'refused', reason: 'NO_SOURCE', detail }, message, null, null)
+  }
+
+  /** `known`: the message as it was decoded already; null where it was not. */
+  function mapBy(route: Route, known: StatefulDecoded | null, at: MessageAt): MapResult {
+    const { message, live } = at
+    const { source, decode } = route.runtime
+    const { entry } = route
+    if (message.will === true && source.wills !== 'take') return ignored(source, 'will')
+    if (route.excluded) return ignored(source, 'excluded topic')
+    if (message.retain && source.retained === 'ignore') return ignored(source, 'retained')
+    if (entry !== null) {
+      at.owner = entry
+      at.notes?.heard(entry)
+    }
+    if (route.decode !== null) {
+      const decoded = known ?? route.decode(message.bytes, message.arrivedAt, live)
+      const { writes, rebirth } = decoded
+      return { ...mapDecoded(route, decoded, at), writes, rebirth }
+    }
+    if (entry?.ignored) return ignored(source, 'unknown device')
+    if (entry?.quarantined) return rejected(unlisted(entry, source), message, source, entry)
+    const name = source.coalesce?.nameOfTopic?.(route.captures)
+    if (name !== undefined && !source.coalesce!.names.has(name)) return ignored(source, 'not wanted')
+    return mapDecoded(route, known ?? decode?.(message.bytes) ?? { kind: 'empty' }, at)
+  }
+
+  function mapDecoded(route: Route, decoded: Decoded, at: MessageAt): MapResult {
+    const { source } = route.runtime
+    switch (decoded.kind) {
+      case 'value': {
+        const device = route.entry?.device ?? ''
+        if (decoded.omitted) for (const key of decoded.omitted) withheld.omit(device, `${source.name}|${key}`)
+        latest.at = at.message.arrivedAt
+        latest.offsetMs = at.offsetMs
+        const result = mapRecords(at, route, decoded, recordsDeps)
+        // A record of several messages has no sender when it closes.
+        if (result.kind === 'part')
+          for (const { entry } of result.records) clocks.sentBy(entry.device, at.message.sender)
+        return result
+      }
+      case 'empty':
+        return ignored(source, 'empty')
+      case 'ignored':
+        return ignored(source, decoded.reason)
+      case 'refused':
+      default:
+        return rejected(decoded, at.message, source, route.entry)
+    }
+  }
+
+  function ownerOf(topic: string): string | null {
+    const route = routing.routeOf(topic, null)
+    return route.runtime === null ? null : route.owner
+  }
+
+  function routeOf(message: Message, source: string | null): Route | null {
+    const first = routing.routeOf(message.topic, message.from)
+    const own = source === null ? null : routing.routeOfSource(source, message)
+    return own ?? (first.runtime === null ? null : first)
+  }
+
+  /** Deletes the entries of sources that do not exist any more, too. */
+  function tick(nowMs: EpochMs): StateChanges | null {
+    if (nowMs < Number.POSITIVE_INFINITY) latest.at = nowMs
+    const closed = state.tick(nowMs)
+    const cleanup = memory.takeCleanup()
+    if (closed === null && cleanup.length === 0) return null
+    const changes = closed ?? changesOf(newChanges())
+    return withMemory({ ...changes, writes: [...changes.writes, ...cleanup] })
+  }
+
+  function* entries(): Generator<[string, Buffer]> {
+    yield* state.entries()
+    yield* memory.entries()
+  }
+
+  function restore(stored: Iterable<readonly [key: string, value: Buffer]>): void {
+    const all = [...stored]
+    state.restore(all)
+    memory.restore(all)
+    for (const { decoder } of routing.runtimes) decoder?.restore(all)
+  }
+
+  function counters(): MapperCounters {
+    return {
+      ...routing.counters(),
+      omitted: withheld.omitted,
+      flagged: withheld.flagged,
+      ...countersBySource(routing.runtimes),
+      clocks: { ...clocks.counters(), restamped: restampedCount() },
+      state: state.counters(),
+      memory: memory.counters(),
+      watched: watched.counters(),
+    }
+  }
+}

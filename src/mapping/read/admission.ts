@@ -1,0 +1,66 @@
+// admission.ts: decides whether a record and its device are mapped.
+
+import { quote } from '../../std/quote.ts'
+import { deviceNamed } from '../devices/device-rule.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
+import { limitDetail, takeLimitReached } from '../expression/expression.ts'
+import { isRecord } from '../path/path-eval.ts'
+import type { Route } from '../routing/routing.ts'
+import { notAnObject } from './map-result.ts'
+import type { Reading } from './reading.ts'
+
+/** The device of a record; null where the record was rejected. `broken`: records that could not be read. */
+export function admitRecord(
+  { runtime, entry, provider }: Route,
+  reading: Reading,
+  broken: ReadonlyMap<unknown, string> | undefined,
+): DeviceEntry | null {
+  const { source, devices } = runtime
+  const { record, root, captures, up, at } = reading
+  // An expression of `each` or of a condition in `extract`.
+  if (isBeyondLimit(reading)) return null
+  const fault = broken?.get(record)
+  if (fault !== undefined) return reading.refuse('NOT_JSON', fault)
+  if (!isRecord(record)) return reading.refuse('NOT_AN_OBJECT', notAnObject(source, record))
+  const damage = reading.badByteAt === 0 ? null : source.findDamage(reading)
+  if (damage !== null) return reading.refuse('NOT_UTF8', damage)
+  for (const { holds, reason, detail } of source.refuse)
+    if (holds(record, root, captures, up)) {
+      reading.refusedBy = reason
+      reading.rejection = { kind: 'refused', reason, detail }
+      return null
+    }
+  // Collected values are judged when their record is complete.
+  if (source.coalesce === null && !isWanted(reading, source.when)) return null
+  if (isBeyondLimit(reading)) return null
+  if (entry) return admitted(entry, reading)
+  const name = deviceNamed(source.device, reading)
+  if (name === null) return null
+  const named = devices.entryOf(name, provider)
+  if (at !== null) at.owner = named
+  reading.notes?.heard(named)
+  return admitted(named, reading)
+}
+
+/** False where `when` does not hold: the record is ignored, unless an expression reached its limit. */
+export function isWanted(reading: Reading, when: Route['runtime']['source']['when']): boolean {
+  if (when === null) return true
+  const { record, root, captures, up } = reading
+  reading.isWanted = when.holds(record, root, captures, up)
+  if (!reading.isWanted && !isBeyondLimit(reading)) reading.ignore(when.reason)
+  return reading.isWanted
+}
+
+/** What an expression that reached its limit would have said is not known, so the record is refused. */
+export function isBeyondLimit(reading: Pick<Reading, 'refuse'>): boolean {
+  const isReached = takeLimitReached()
+  if (isReached) reading.refuse('EXPRESSION_LIMIT', limitDetail)
+  return isReached
+}
+
+/** A payload of a provider that is not in the config would never be sent. Null where it was refused. */
+export function admitted(entry: DeviceEntry, reading: Reading): DeviceEntry | null {
+  reading.entry = entry
+  if (entry.deliverable || entry.ignored) return entry
+  return reading.refuse('UNKNOWN_PROVIDER', `The config has no provider ${quote(entry.provider, 80)}.`)
+}

@@ -1,0 +1,63 @@
+// collected-records.ts: reads records that were collected from several messages, when they close (../state/).
+
+import { admitted, isWanted } from './admission.ts'
+import type { SourcePlan } from '../compile/source-plan.ts'
+import { recall } from '../filters/filters.ts'
+import { noteRemembered } from '../filters/remembered-values.ts'
+import type { CollectedReader } from '../state/record-closing.ts'
+import type { DeviceNotes } from '../types.ts'
+import { readRecord, type ReadDeps } from './read.ts'
+import { Reading, type Counts, type Moment, type Place } from './reading.ts'
+
+type Deps = {
+  counts: Counts
+  read: ReadDeps
+  latest: Readonly<Moment>
+  notes: DeviceNotes | null
+  onReading: ((reading: Reading, source: SourcePlan) => void) | null
+}
+
+export function createCollectedReader(deps: Deps): CollectedReader {
+  const { counts, read, latest, notes, onReading } = deps
+  return {
+    note({ source }, entry, { record, time, arrivedAt }) {
+      const reading = new Reading(counts, placeOf(source, record, arrivedAt, null))
+      reading.entry = entry
+      reading.moment = Number.isNaN(time) ? arrivedAt : time
+      recall(reading, source, entry, read.memory)
+      noteRemembered(reading, source, reading.moment, read.memory)
+    },
+    read(runtime, entry, record, { arrivedAt, arrival }, live) {
+      const { source } = runtime
+      const offsetMs = arrival === undefined ? sinceArrival(latest, arrivedAt) : arrival.offsetMs
+      const captures = source.captures.map(() => '')
+      const whole = source.extract ? source.extract(record, record, captures) : record
+      const reading = new Reading(counts, { ...placeOf(source, whole, arrivedAt, offsetMs), live })
+      if (!live) Object.assign(reading, { notes: null })
+      reading.device = entry.device
+      onReading?.(reading, source)
+      if (!isWanted(reading, source.when) || admitted(entry, reading) === null) return reading.rejection
+      source.otherControllers?.count(reading)
+      if (readRecord(reading, runtime, entry, read)) return reading.mapped(source.name, entry)
+      return source.hintRefusal(reading.rejection, reading, entry)
+    },
+  }
+
+  function placeOf(
+    { captures }: SourcePlan,
+    record: unknown,
+    arrivedAt: number,
+    offsetMs: number | null,
+  ): Place {
+    const found = { captures: captures.map(() => ''), arrivedAt, offsetMs, live: true, notes, at: null }
+    return { record, root: record, up: undefined, ...found }
+  }
+}
+
+/**
+ * Our time may have become known between the arrival and now. A time that is not ahead of now is not in the
+ * future either way.
+ */
+function sinceArrival({ at, offsetMs }: Moment, arrivedAt: number): number | null {
+  return offsetMs === null ? null : offsetMs + Math.max(0, at - arrivedAt)
+}

@@ -1,0 +1,115 @@
+// read.ts: from a record of a message to what is stored and written of it, the entry file of the folder.
+//
+//   message-records.ts   a message as records, and the results of its records as one result
+//   admission.ts         whether a record and its device are mapped at all
+//   reading.ts           what is known of one record, while it is read and judged
+//   map-result.ts        results without a payload; sent-in-part.ts: records that lack a lost field
+//   refusal-hint.ts      what a dead letter says about a value that is missing
+//
+// The parts of the plan of its source run in the order in which they decide, between the filters
+// (../filters/filters.ts). What follows from memory is no part of the name: the same message has the same
+// name whatever came before it (../write.ts).
+
+import type { ClockCheck } from '../devices/clock-check.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
+import type { SourcePlan } from '../compile/source-plan.ts'
+import { hasSentValues, recall, type FilterDeps } from '../filters/filters.ts'
+import { readPosition, takeTimeOfOldFix } from '../filters/fix.ts'
+import { timeOfRecord } from '../filters/record-time.ts'
+import type { FieldWatch } from '../lost-fields/lost-fields.ts'
+import type { SourceRuntime } from '../routing/routing.ts'
+import { isBeyondLimit } from './admission.ts'
+import type { Reading } from './reading.ts'
+
+export type ReadDeps = FilterDeps & {
+  checkTime: ClockCheck['checkTime']
+  /** Null where the messages do not arrive now. */
+  fieldWatch: FieldWatch | null
+}
+
+/** Reads a record of a device; false where it was rejected. */
+export function readRecord(
+  reading: Reading,
+  runtime: SourceRuntime,
+  entry: DeviceEntry,
+  deps: ReadDeps,
+): boolean {
+  reading.entry = entry
+  reading.device = entry.device
+  entry.records += 1
+  reading.isRead = isReadable(reading, runtime, entry, deps)
+  if (deps.fieldWatch !== null && reading.live && reading.judged !== 0)
+    deps.fieldWatch.note(runtime.source.name, entry, reading)
+  return reading.isRead
+}
+
+function isReadable(
+  reading: Reading,
+  { source, isMovingAt }: SourceRuntime,
+  entry: DeviceEntry,
+  deps: ReadDeps,
+): boolean {
+  const { record, root, up } = reading
+  if (!hasTime(reading, source, entry, deps.checkTime)) return false
+  const { moment } = reading
+  recall(reading, source, entry, deps.memory)
+  const hasPosition = readPosition(reading, source, entry.zone)
+  reading.signals = source.signals[entry.family]?.(record, root, up, reading) ?? reading.signals
+  if (source.previous !== null) {
+    reading.laterSignals =
+      source.previous.signals[entry.family]?.(record, root, up, reading) ?? reading.laterSignals
+    reading.laterFields = source.previous.fields?.(record, root, up, reading) ?? ''
+  }
+  if (isBeyondLimit(reading)) return false
+  reading.judged = source.watched.ownBits
+  if (!hasPosition && !isSentWithout(reading, source)) return false
+  if (!hasSentValues(reading, source, entry, deps)) return false
+  reading.fields = source.extraFields?.(record, root, up, reading) ?? ''
+  if (isBeyondLimit(reading)) return false
+  reading.judged = source.watched.judgedBits(reading.present)
+  takeTimeOfOldFix(reading, source.fix?.oldTime ?? 'fix')
+  if (reading.moving !== null && reading.gps?.includes(',"inMotion":') === true) reading.moving = null
+  else if (isMovingAt && !Number.isNaN(reading.motionSpeed))
+    reading.moving ??= isMovingAt(entry.device, reading.motionSpeed, moment) ?? null
+  noteRead(reading, entry, moment)
+  return true
+}
+
+function hasTime(
+  reading: Reading,
+  { time, timeBit }: SourcePlan,
+  entry: DeviceEntry,
+  checkTime: ClockCheck['checkTime'],
+): boolean {
+  const own = time === null ? Number.NaN : timeOfRecord(time, reading, entry.zone)
+  if (own === null) return false
+  reading.ownTime = own
+  reading.isTimed = !Number.isNaN(own)
+  if (reading.isTimed) reading.present |= timeBit
+  const checked = reading.isTimed ? checkTime(entry.device, own, reading) : own
+  if (checked === null) return false
+  reading.isTimed = !Number.isNaN(checked)
+  reading.isStoredTime = !reading.isTimed && reading.stored !== null
+  reading.time = reading.isStoredTime ? reading.stored!.at : checked
+  reading.moment = Number.isNaN(reading.time) ? reading.arrivedAt : reading.time
+  return true
+}
+
+/** Without a position that can be used the signals are sent; without them the record is refused for it. */
+function isSentWithout(reading: Reading, { name }: SourcePlan): boolean {
+  const fault = reading.positionFault
+  if (fault !== null) reading.rejection = fault
+  if (reading.signals.length + reading.laterSignals.length === 0) return false
+  if (fault?.kind === 'refused') reading.omit(`${name}|gps|${fault.reason}`)
+  return true
+}
+
+function noteRead(reading: Reading, entry: DeviceEntry, moment: number): void {
+  const { notes, gps, oldTime, oldAgeMs } = reading
+  if (notes === null) return
+  if (gps === null || gps === '' || reading.isGpsWithheld) notes.read(entry)
+  else {
+    const at = Number.isNaN(oldTime) ? moment - oldAgeMs : oldTime
+    notes.readPosition(entry, at, reading.isCurrentFix, reading)
+  }
+}
