@@ -50,11 +50,12 @@ async function readSessions(
       session.know(record.messageId, record.checksum)
       continue
     }
+    const isWritten = session.expiryMs === record.expiryMs && session.usedAt === record.usedAt
     session.usedAt = record.usedAt
     if (known === undefined) {
       session.usedAtMs = null
       session.expiryMs = record.expiryMs
-    } else if (session.expiryMs !== record.expiryMs) session.writtenAtMs = Number.NEGATIVE_INFINITY
+    } else if (!isWritten) session.writtenAtMs = Number.NEGATIVE_INFINITY
   }
   return found
 }

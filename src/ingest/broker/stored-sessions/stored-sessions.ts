@@ -11,7 +11,8 @@
 //   CONNACK says that a session is present exactly where one is stored and not expired [MQTT-3.2.2-2]:
 //   clients forget their unacknowledged messages where it is not. So a new session is durable before its
 //   CONNACK, and a refusal is the answer where it cannot be (CONNACK 3, in MQTT 5 0x88). So is a changed
-//   expiry. A clean start deletes what was stored before its CONNACK.
+//   expiry, and the use of a session that was long unused: after a power cut it would have expired by the use
+//   before. A clean start deletes what was stored before its CONNACK.
 //
 //   CONNECT --open--> record durable --> CONNACK      PUBLISH --> message + identifier durable --> PUBREC
 //   CONNECT (clean) --remove--> deletion durable --> CONNACK         PUBREL --> deletion durable --> PUBCOMP
@@ -179,7 +180,7 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     session.connections += 1
     owners.used(session, owner)
     session.expiryMs = expiryMs
-    const written = before === expiryMs ? null : writeDurably(session)
+    const written = before === expiryMs && !isUseOld(session) ? null : writeDurably(session)
     touch(session)
     try {
       await Promise.all([session.created, written])
@@ -212,8 +213,12 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     sessions.delete(session.name.key)
     sessions.set(session.name.key, session)
     owners.touched(session)
-    if (!restored || clock.monotonic() - session.writtenAtMs <= expiry.refreshMs(session)) return
-    attempt(() => writeUse(session))
+    if (restored && isUseOld(session)) attempt(() => writeUse(session))
+  }
+
+  /** The time of use on the disk is older than is allowed for after a restart (session-expiry.ts). */
+  function isUseOld(session: StoredSession): boolean {
+    return clock.monotonic() - session.writtenAtMs > expiry.refreshMs(session)
   }
 
   function writeUse(session: StoredSession): void {

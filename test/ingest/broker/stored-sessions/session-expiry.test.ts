@@ -5,6 +5,7 @@ import {
   type OpenedSession,
   type SessionClient,
 } from '../../../../src/ingest/broker/stored-sessions/stored-sessions.ts'
+import { closedFault } from '../../../../src/spool/spool-errors.ts'
 import { rowsBeside } from '../../../support/case-rows.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import { collect, ended, openSpoolWorld, type SpoolWorld } from '../../../support/open-spool.ts'
@@ -81,6 +82,41 @@ async function openSessions({ sessionExpiryMs = settingMs, offsetMs = () => 0 }:
   }
 }
 
+/** The sessions of processes that end without a stop, on a spool that the test commits. */
+async function openByHand() {
+  const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+  const { clock } = await openSpoolWorld()
+  const limits = { sessionsMax: 9, unreleasedMax: 9, unreleasedTotalMax: 9, sessionExpiryMs: settingMs }
+
+  async function process() {
+    const ourTime = ourTimeOf(undefined, clock)
+    const sessions = createStoredSessions({ spool, clock, ourTime, emit: () => undefined }, limits)
+    await sessions.restore()
+    const client = { clientId: 'van', identity: null, owner: 'depot', expiryMs: 24 * hourMs } as const
+    return { ...sessions, connect: () => sessions.open({ ...client, start: 'resume' }) }
+  }
+
+  /** Connects and breaks the connection. */
+  async function visited({
+    connect,
+    closed,
+  }: Pick<Awaited<ReturnType<typeof process>>, 'connect' | 'closed'>) {
+    const opening = connect()
+    spool.commit()
+    const opened = await opening
+    closed(opened.session)
+    return opened
+  }
+
+  /** What sweeps write meanwhile is durable. */
+  async function away(ms: number): Promise<void> {
+    await clock.advance(ms)
+    spool.commit()
+  }
+
+  return { spool, clock, process, visited, away }
+}
+
 describe('a CONNECT', () => {
   test.each([
     [0, []],
@@ -111,6 +147,40 @@ describe('a CONNECT', () => {
       expect((await collect(spool.sessionRecords())).map(({ key }) => key)).toEqual(names)
     },
   )
+
+  test('[MQTT-4.1.0-2] that resumes what was long unused is answered when this use is durable, and a power cut leaves the session', async () => {
+    const depot = await openByHand()
+    const first = await depot.process()
+    await depot.visited(first)
+    await depot.away(20 * hourMs)
+    let answered = false
+    const resuming = first.connect().finally(() => (answered = true))
+    await depot.clock.advance(1)
+    expect([answered, depot.spool.open]).toEqual([false, 1])
+    depot.spool.commit()
+    expect((await resuming).present).toBe(true)
+    // The power is cut, and comes back on the next day.
+    await depot.away(20 * hourMs)
+    expect((await depot.visited(await depot.process())).present).toBe(true)
+  })
+
+  test('whose use could not be written is refused, and so is the next one until the use is durable', async () => {
+    const depot = await openByHand()
+    const { connect, lost, restore, ...first } = await depot.process()
+    await depot.visited({ connect, ...first })
+    await depot.away(20 * hourMs)
+    for (let failures = 0; failures < 2; failures += 1) {
+      const answer = connect().then(
+        () => 'accepted',
+        () => 'refused',
+      )
+      depot.spool.fail(closedFault())
+      expect(await answer).toBe('refused')
+      lost()
+      await restore()
+    }
+    expect((await depot.visited({ connect, ...first })).present).toBe(true)
+  })
 
   test('[MQTT5-3.1.2-5] without Clean Start and with expiry 0 resumes what is stored until its end', async () => {
     const depot = await openSessions()
