@@ -219,6 +219,7 @@ async function openIncoming(
       probe: (signal) => probe({ delivery, clock }, signal),
       remap,
       forget,
+      now: ourTime.now,
       mute: devices.mute,
       snapshotsFolder: join(dirname(config.spool.path), 'snapshots'),
       check: spool.check,

@@ -76,8 +76,11 @@ export type DeviceRecords = {
   clockStepped(this: void, byMs: number): void
   /** Nothing could come until now: silence counts from now on. */
   notListening(): void
-  /** Null: its silence counts again. The number of records of this name. */
-  mute(device: string, until: EpochMs | null): number
+  /**
+   * Null: its silence counts again. `isLength`: the end moves with a step of `clock`. Returns the number of
+   * records of this name.
+   */
+  mute(device: string, end: { at: EpochMs; isLength: boolean } | null): number
   /** `skewMs`: the median of the mapping in force. */
   noteSkew(device: string, skewMs: number): void
   /** Removes the records of this name; their number. */
@@ -131,6 +134,8 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
   const { unnamed = () => undefined } = deps
   let startedAt = clock.now()
   let listeningSince = startedAt
+  /** By this process. */
+  const mutedForLength = new WeakSet<DeviceRecord>()
   const notes = createRecordNotes({
     table,
     recent,
@@ -176,6 +181,10 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
       listeningSince += byMs
       const bootAt = clock.now() - clock.monotonic() - byMs
       for (const record of table.all()) {
+        if (record.mutedUntil !== null && mutedForLength.has(record)) {
+          record.mutedUntil += byMs
+          writer.changed(record)
+        }
         const isOfProcess = table.numbers()[record.base + column.number] !== 0
         if (!isOfProcess && !record.isUndated) continue
         shiftTimes(table.numbers(), record, { byMs, fromAt: record.isUndated ? bootAt : processAt })
@@ -185,10 +194,12 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
     notListening() {
       listeningSince = clock.now()
     },
-    mute(device, until) {
+    mute(device, end) {
       const found = [...recordsOf(device)]
       for (const record of found) {
-        record.mutedUntil = until
+        record.mutedUntil = end?.at ?? null
+        if (end?.isLength === true) mutedForLength.add(record)
+        else mutedForLength.delete(record)
         writer.changed(record)
       }
       return found.length

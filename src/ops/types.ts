@@ -82,13 +82,18 @@ export type DaemonControl = {
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
   /** Forgets a device: what the mapping remembers, and its record; or one of its signals alone. */
   forget(device: string, signal: string | null): Promise<Forgotten>
+  /** Our time, by which `mute` ends. */
+  now(): EpochMs
   /** The silence of a device is no problem until then; null: it is again. The number of its records. */
-  mute(device: string, until: EpochMs | null): number
+  mute(device: string, end: MuteEnd | null): number
   /** Where snapshots go that are asked for over TCP. */
   readonly snapshotsFolder: string
   /** Reads every record of the spool. */
   check(signal: AbortSignal): Promise<SpoolCheck>
 }
+
+/** `isLength`: it was said as a length, so it moves when our time is corrected. */
+export type MuteEnd = { at: EpochMs; isLength: boolean }
 
 /** Values that the mapping remembered, and records: one for each provider. */
 export type Forgotten = { values: number; records: number }

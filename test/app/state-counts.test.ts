@@ -104,6 +104,7 @@ test('the states that are counted are those of the views', async () => {
     const { clock, records, clients, mapping, mapper } = await randomWorld(seed)
     const views = createDeviceViews({
       clock,
+      ourTime: clock,
       records,
       active: () => ({ mapper, mapping, topics: () => [] }),
       clients: () => clients,

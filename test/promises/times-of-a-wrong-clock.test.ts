@@ -1,10 +1,13 @@
 // A box without a battery for its clock starts at a time of before. When the time is known, what its list of devices
 // says of them is right, and no parked truck is silent since a day on which the gateway did not run.
 
-import { expect, test } from 'vitest'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
 import type { DeviceView } from '../../src/ops/ops.ts'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
+import { runCli } from '../support/cli-world.ts'
 import { eventually } from '../support/eventually.ts'
+import { createFastClock } from '../support/fast-clock.ts'
 import { newFolder } from '../support/folders.ts'
 import { testBootId, testKernel } from '../support/our-time.ts'
 import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
@@ -19,12 +22,14 @@ function settableClock(offMs: number): Clock & { set(offMs: number): void } {
 }
 
 const unreachable = 'http://127.0.0.1:9'
-const configOf = (service?: string) => (baseUrl: string) => `
+const configOf =
+  (service?: string, silence = 'device_after: 1d') =>
+  (baseUrl: string) => `
 ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
 sources: [{ name: trucks, topic: "telemetry/v1/{device}", map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
 spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${service ?? baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", silence: { device_after: 1d } }
+ops: { listen: "127.0.0.1:0", silence: { ${silence} } }
 `
 
 async function publish(pipeline: Pipeline, name: string): Promise<void> {
@@ -121,4 +126,63 @@ test('of a clock that is known to be right only after the record was written', a
   const third = await startPipeline({ folder, config: configOf(unreachable), deps: { clock, kernel } })
   await eventually(async () => 'lastSeen' in (await view(third, 'truck-1')))
   expect((await view(third, 'truck-1')).lastSeen).toBe(lastSeen)
+})
+
+describe('a muted device stays muted for as long as a person said', () => {
+  async function mute(pipeline: Pipeline, ...end: string[]): Promise<void> {
+    const socket = join(pipeline.folder, 'spool/control.sock')
+    expect((await runCli(['devices', 'mute', 'truck-1', ...end, '--socket', socket])).stderr).toBe('')
+  }
+
+  /** How long it is muted from now on, in truth; NaN where it is not. */
+  async function mutedMs(pipeline: Pipeline): Promise<number> {
+    return Date.parse((await view(pipeline, 'truck-1')).mutedUntil ?? '') - systemClock.now()
+  }
+
+  const isoDay = (days: number) => new Date(systemClock.now() + days * dayMs).toISOString()
+
+  test.each([-20, 20])('where the clock is off by %i days, and the service says so', async (days) => {
+    const pipeline = await startPipeline({ config: configOf(), deps: { clock: settableClock(days * dayMs) } })
+    await publish(pipeline, 'truck-1')
+    await pipeline.until(() => pipeline.status().clock.known)
+    await mute(pipeline, '--for', '7d')
+    expect(Math.abs((await mutedMs(pipeline)) - 7 * dayMs)).toBeLessThan(toleranceMs)
+    await mute(pipeline, '--until', isoDay(3))
+    expect(Math.abs((await mutedMs(pipeline)) - 3 * dayMs)).toBeLessThan(toleranceMs)
+  })
+
+  test.each([-20, 20])('where the clock is off by %i days and is set afterwards', async (days) => {
+    const clock = settableClock(days * dayMs)
+    const pipeline = await startPipeline({ config: configOf(unreachable), deps: { clock } })
+    await publish(pipeline, 'truck-1')
+    await mute(pipeline, '--for', '7d')
+    clock.set(0)
+    await eventually(async () => Math.abs(await agoMs(pipeline, 'truck-1')) < toleranceMs)
+    expect(Math.abs((await mutedMs(pipeline)) - 7 * dayMs)).toBeLessThan(toleranceMs)
+  })
+
+  test('until a date, also where the clock is set afterwards', async () => {
+    const clock = settableClock(-20 * dayMs)
+    const pipeline = await startPipeline({ config: configOf(unreachable), deps: { clock } })
+    await publish(pipeline, 'truck-1')
+    await mute(pipeline, '--until', isoDay(3))
+    clock.set(0)
+    await eventually(async () => Math.abs(await agoMs(pipeline, 'truck-1')) < toleranceMs)
+    expect(Math.abs((await mutedMs(pipeline)) - 3 * dayMs)).toBeLessThan(toleranceMs)
+  })
+})
+
+test('quiet days are those of the true time, where the service says that the clock is off by days', async () => {
+  const clock = createFastClock(30)
+  const nameOf = (at: number) => new Date(at).toLocaleDateString('en', { weekday: 'long' }).toLowerCase()
+  const quietDays = [0, 3_600_000].map((laterMs) => nameOf(systemClock.now() + laterMs))
+  const pipeline = await startPipeline({
+    clock,
+    config: configOf(undefined, `after: 30s, quiet_hours: "", quiet_days: [${quietDays.join(', ')}]`),
+    deps: { clock: { ...clock, now: () => clock.now() - 3 * dayMs } },
+  })
+  await publish(pipeline, 'truck-1')
+  await pipeline.until(() => pipeline.status().clock.known)
+  await pipeline.until(() => pipeline.codes().includes('DEVICES_SILENT'))
+  expect(pipeline.condition('DEVICES_SILENT')).toMatchObject({ severity: 'info' })
 })

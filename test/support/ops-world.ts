@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { keptStoreNames, type KeptStore } from '../../src/domain/kept-store.ts'
 import { Writable } from 'node:stream'
 import { Agent, fetch as fetchBy } from 'undici'
-import type { Clock } from '../../src/std/clock.ts'
+import { systemClock, type Clock } from '../../src/std/clock.ts'
 import type { State } from '../../src/domain/condition-state.ts'
 import type { LaneId, ProviderName } from '../../src/domain/ids.ts'
 import type { DeliveryCounters, ProviderView } from '../../src/delivery/types.ts'
@@ -312,6 +312,7 @@ export function daemonControl(changes: Partial<DaemonControl> = {}): DaemonContr
   return {
     reload: fail,
     remap: fail,
+    now: systemClock.now,
     mute: () => 0,
     snapshotsFolder: '/var/lib/gateway/snapshots',
     forget: fail,

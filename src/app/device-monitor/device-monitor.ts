@@ -68,7 +68,7 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
   let totals = noTotals
   let clients: FoundClients | null = null
   let silences: SilentDevices | null = null
-  const views = createDeviceViews({ clock, active, records, clients: () => clients })
+  const views = createDeviceViews({ clock, ourTime, active, records, clients: () => clients })
   const states = createStateCounts({ records, clients: () => clients })
   const unmapped = createUnmappedDevices({ emit, now: clock.now })
   const repeating = createRepeatingDevices({ emit })

@@ -8,6 +8,7 @@
 // Asked for by a name, the first of these is found: the device with this key, the client with this id, the
 // address, the device that has this asset, the client with this user name, the user.
 
+import type { OurTime } from '../../domain/arrival.ts'
 import { isoTime, isoTimeOrNull, type Clock, type EpochMs } from '../../std/clock.ts'
 import { parseDateArgument } from '../../std/time-argument.ts'
 import { isoTimes } from '../../std/iso-times.ts'
@@ -31,13 +32,14 @@ export type FoundClients = Pick<
 
 export type ViewDeps = {
   clock: Clock
+  ourTime: Pick<OurTime, 'now'>
   /** `topics`: those of the broker that sources take. */
   active: () => { mapper: Mapper; mapping: Mapping; topics: () => readonly string[] }
   records: Pick<DeviceRecords, 'find' | 'isKnown' | 'views'>
   clients: () => FoundClients | null
 }
 
-export function createDeviceViews({ clock, active, records, clients }: ViewDeps) {
+export function createDeviceViews({ clock, ourTime, active, records, clients }: ViewDeps) {
   return { device, all }
 
   /** Of a name with several providers, the one that sent last. Null for what was never heard of. */
@@ -161,7 +163,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
 
   function mutedOf(byPerson: EpochMs | null, row: ReturnType<Mapping['rowOf']>) {
     const until = mutedUntil(byPerson, row)
-    if (until === null || until <= clock.now()) return { mutedUntil: null, mutedBy: null }
+    if (until === null || until <= ourTime.now()) return { mutedUntil: null, mutedBy: null }
     return { mutedUntil: isoTime(until), mutedBy: until === byPerson ? 'person' : 'table' } as const
   }
 

@@ -48,6 +48,7 @@ async function daemon(changes: Partial<BatchActionReport> = {}) {
     control: {
       reload: fail,
       remap: fail,
+      now: () => 0,
       mute: () => 0,
       snapshotsFolder: '/var/lib/gateway/snapshots',
       forget: fail,

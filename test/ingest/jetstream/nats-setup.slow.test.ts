@@ -232,12 +232,12 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
       check({ urls: [`${scheme}://127.0.0.1:${port}`] }, { connect_timeout: '1s' })
     expect(await at(monitorPort)).toMatchObject({
       state: 'failed',
-      why: like(/not NATS|no answer of NATS on nats:/),
+      why: like(/not NATS|no answer of nats:.* in `connect_timeout`/),
       act: like(/Check scheme, host and port/),
     })
     expect(await at(mqttPort)).toMatchObject({
       state: 'failed',
-      why: like(/no answer of NATS|closed before NATS accepted/),
+      why: like(/no answer of nats:.* in `connect_timeout`|closed before NATS accepted/),
       act: like(/Check scheme, host and port .* 1883 is its port for MQTT/),
     })
     expect(await at(1)).toMatchObject({

@@ -8,7 +8,7 @@
 import { z } from 'zod'
 import { isoTimeOrNull } from '../../../std/clock.ts'
 import { quote } from '../../../std/quote.ts'
-import type { DaemonControl } from '../../types.ts'
+import type { DaemonControl, MuteEnd } from '../../types.ts'
 import { forgetSchema, muteSchema } from '../answer-schemas/control-schemas.ts'
 import { badRequest, ok, problem, type JsonAnswer } from '../json-answer.ts'
 import { flag, requiredText, text } from '../http-routing/parameters.ts'
@@ -42,10 +42,10 @@ export const deviceRoutes: readonly ControlRoute[] = [
     }),
     answers: { 200: { means: 'Until when it is muted.', schema: muteSchema } },
     async answer({ source, values: { device, for: time, until } }, control) {
-      const at = endOfTime(source.now(), { lasts: time, until })
+      const at = endOfTime(control.now(), { lasts: time, until })
       if (at === null)
         return badRequest('The end of the time is missing, or past.', 'Give for=7d, or until=2026-12-24.')
-      return muted(source, control, device, at)
+      return muted(source, control, device, { at, isLength: time !== undefined })
     },
   }),
   controlRoute({
@@ -61,13 +61,17 @@ function muted(
   { stages: { mapping } }: HttpSource,
   control: DaemonControl,
   name: string,
-  until: number | null,
+  end: MuteEnd | null,
 ): JsonAnswer {
   const device = mapping?.device(name)?.device ?? name
-  const records = control.mute(device, until)
+  const records = control.mute(device, end)
   // The device table may say a later time.
   if (records > 0)
-    return ok({ device, mutedUntil: mapping?.device(device)?.mutedUntil ?? isoTimeOrNull(until), records })
+    return ok({
+      device,
+      mutedUntil: mapping?.device(device)?.mutedUntil ?? isoTimeOrNull(end?.at ?? null),
+      records,
+    })
   const what = `No message of the device ${quote(device, 80)} is known.`
   const why = 'Only a device that has sent can be silent.'
   return problem(404, 'NOT_FOUND', { what, why, act: 'See `devices`.' })
