@@ -22,7 +22,10 @@ export type LaneView = {
   heldBatches: number
   heldPayloads: number
   heldBytes: number
-  /** When the oldest pending payload was committed to this lane; null if none is pending. */
+  /**
+   * When the oldest pending payload was committed to this lane; null if none is pending, or if it must be
+   * read from the disk first.
+   */
   oldestAt: EpochMs | null
   /** The same of the sealed payloads; after a restart that of their batch. Read on access. */
   readonly oldestSealedAt: EpochMs | null

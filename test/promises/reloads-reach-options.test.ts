@@ -84,9 +84,13 @@ describe('an option of delivery is in force at once', () => {
     await publish(3)
     expect(await reload(ofDelivery('batch: { linger: 10m, max_payloads: 2 }'))).toEqual([])
     await pipeline.until(() => totals().delivered === 2)
-    // What is left may be in a lane of its own by now.
+    // The answer makes the time known. From then on messages as old as these are late: the next two get a lane of their
+    // own, and one waits in the live lane.
+    await pipeline.until(() => pipeline.status().clock.known)
     await publish(2)
     await pipeline.until(() => totals().delivered === 4)
+    const waiting = pipeline.status().lanes.filter(({ pending }) => pending > 0)
+    expect(waiting).toMatchObject([{ urgency: 'live', pending: 1 }])
     expect(service.received.map(({ payloadIds }) => payloadIds.length)).toEqual([2, 2])
   })
 

@@ -65,14 +65,13 @@ export function createBackfillPolicy(
   }
 
   function reasonFor(lane: LaneView, state: EndpointState): string | null {
-    if (lane.pending === 0) return null
+    // Null: none is pending, or the head of the lane is on the disk only. The next seal reads it.
+    if (lane.oldestAt === null) return null
     // A reload changes the options, so they are read at each decision.
     const { afterMs, rotateEveryMs } = options.backfill
     const { payloadsMax, lingerMs } = options.batch
-    // Null: its arrival time is only on disk, because too many payloads are pending before it.
-    const ageMs = lane.oldestAt === null ? Number.POSITIVE_INFINITY : clock.now() - lane.oldestAt
-    if (state !== 'available')
-      return ageMs > rotateEveryMs && lane.oldestAt !== null ? 'the outage continues' : null
+    const ageMs = clock.now() - lane.oldestAt
+    if (state !== 'available') return ageMs > rotateEveryMs ? 'the outage continues' : null
     if (justReached && lane.pending > 2 * payloadsMax && ageMs > lingerMs + freshMs)
       return 'the service accepts batches again'
     return ageMs > afterMs ? 'the service is slower than the devices' : null
