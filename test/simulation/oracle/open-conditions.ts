@@ -53,6 +53,8 @@ export function createOpenConditions(
   const wrong: string[] = []
   const deadSince: Now & { isOpen: boolean } = { atMs: 0, life: -1, isOpen: false }
   const unavailableSince = new Map<string, Now>()
+  /** At the last look at which it was not, by provider. */
+  const notAvailableMs = new Map<string, number>()
   /** By provider and reason: in the process before, and first and last in this one. */
   const before = new Map<string, Held>()
   let firstHeld = new Map<string, number>()
@@ -85,7 +87,10 @@ export function createOpenConditions(
   ): void {
     const service = services.find(({ provider }) => provider === name)
     const alone = lastHeld.get(`${name} not_accepted`)
-    if (service !== undefined && alone !== undefined && alone.count > 0 && now.atMs - alone.atMs > acceptedMs)
+    if (endpoint !== 'available') notAvailableMs.set(name, now.atMs)
+    // In an outage it waits for the next probe, whatever was accepted before.
+    const fromMs = Math.max(alone?.atMs ?? 0, notAvailableMs.get(name) ?? 0)
+    if (service !== undefined && alone !== undefined && alone.count > 0 && now.atMs - fromMs > acceptedMs)
       if (acceptsAll(service, now))
         wrong.push(
           `${name} accepted batches for ${acceptedMs / 1000} s, and one refused alone still waits, ${at}`,
