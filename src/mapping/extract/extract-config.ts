@@ -3,8 +3,7 @@
 import { z } from 'zod'
 import { isGroup, j1939Types } from './j1939.ts'
 import { layoutTypes } from './binary-layout.ts'
-
-const text = (lengthMax: number) => z.string().min(1).max(lengthMax)
+import { text } from '../source-config/path-options.ts'
 
 const fieldsMax = 256
 
@@ -52,38 +51,46 @@ const scaling = {
 
 type Bits = { type: string; bit?: number | undefined; length?: number | undefined }
 
-const hasItsBit = (field: Bits) => field.type !== 'bits' || field.bit !== undefined
-const hasNoBits = (field: Bits) =>
-  field.type === 'bits' || (field.bit === undefined && field.length === undefined)
-const bitMissing = { path: ['bit'], message: 'is required with the type bits' }
-const bitTooMuch = { path: ['type'], message: 'must be bits where `bit` or `length` is given' }
+/** A number in bytes. `place`: what tells which bytes, and its first byte. */
+function numberIn<Place extends z.ZodRawShape, Type extends string>(
+  place: Place,
+  types: readonly Type[],
+  typeText: string,
+) {
+  return z
+    .strictObject({ ...place, type: z.enum(types).describe(typeText), ...bits, ...scaling })
+    .refine((field) => (field as Bits).type !== 'bits' || (field as Bits).bit !== undefined, {
+      path: ['bit'],
+      message: 'is required with the type bits',
+    })
+    .refine(
+      (field) => {
+        const { type, bit, length } = field as Bits
+        return type === 'bits' || (bit === undefined && length === undefined)
+      },
+      { path: ['type'], message: 'must be bits where `bit` or `length` is given' },
+    )
+}
 
-const layoutField = z
-  .strictObject({
-    at: z
-      .int()
-      .min(-65_536)
-      .max(65_535)
-      .describe(
-        'The first byte, counted from 0. A negative number counts from the end: -1 is the last byte.',
-      ),
-    type: z
-      .enum(layoutTypes)
-      .describe(
-        'Binary type of the number: unsigned or signed (`u8`, `i8`, `u16le`, ... `i32be`), floating ' +
-          '(`f32le` ... `f64be`), or `bits`. `le` has the lowest byte first, `be` the highest.',
-      ),
-    ...bits,
-    ...scaling,
-  })
-  .refine(hasItsBit, bitMissing)
-  .refine(hasNoBits, bitTooMuch)
-  .describe('A number in the bytes. Its name is a key of the result.')
+const firstByte = (least: number, most: number, description: string) => ({
+  at: z.int().min(least).max(most).describe(description),
+})
+
+const layoutField = numberIn(
+  firstByte(
+    -65_536,
+    65_535,
+    'The first byte, counted from 0. A negative number counts from the end: -1 is the last byte.',
+  ),
+  layoutTypes,
+  'Binary type of the number: unsigned or signed (`u8`, `i8`, `u16le`, ... `i32be`), floating ' +
+    '(`f32le` ... `f64be`), or `bits`. `le` has the lowest byte first, `be` the highest.',
+).describe('A number in the bytes. Its name is a key of the result.')
 
 const sourceAddress = z.union([z.int().min(0).max(255), z.literal('any')])
 
-const j1939Signal = z
-  .strictObject({
+const j1939Signal = numberIn(
+  {
     pgn: z
       .int()
       .min(0)
@@ -101,22 +108,15 @@ const j1939Signal = z
           'cluster, 238 for the tachograph; `any` for every address. In a list the first address that has a ' +
           'value is used, such as [0, any]. Default: 0.',
       ),
-    at: z.int().min(0).max(1784).describe('The first byte, counted from 0. The standard counts from 1.'),
-    type: z
-      .enum(j1939Types)
-      .describe(
-        'Binary type of the number. Its highest values (FB to FF in the highest byte, FA too where there are ' +
-          'several bytes; the two highest of `bits`) mean that there is no value.',
-      ),
-    ...bits,
-    ...scaling,
-  })
-  .refine(hasItsBit, bitMissing)
-  .refine(hasNoBits, bitTooMuch)
-  .describe('A value of a parameter group. Its name is a key of the result.')
+    ...firstByte(0, 1784, 'The first byte, counted from 0. The standard counts from 1.'),
+  },
+  j1939Types,
+  'Binary type of the number. Its highest values (FB to FF in the highest byte, FA too where there are ' +
+    'several bytes; the two highest of `bits`) mean that there is no value.',
+).describe('A value of a parameter group. Its name is a key of the result.')
 
-const obdSignal = z
-  .strictObject({
+const obdSignal = numberIn(
+  {
     service: z
       .int()
       .min(1)
@@ -128,18 +128,11 @@ const obdSignal = z
       .min(0)
       .max(0xffff)
       .describe('Identifier of the value, such as 0xA6 for the odometer; in service 0x22 it has two bytes.'),
-    at: z
-      .int()
-      .min(0)
-      .max(4092)
-      .describe('The first byte behind the identifier, counted from 0. The standard calls it A.'),
-    type: z.enum(layoutTypes).describe('Binary type of the number. OBD sends the highest byte first (`be`).'),
-    ...bits,
-    ...scaling,
-  })
-  .refine(hasItsBit, bitMissing)
-  .refine(hasNoBits, bitTooMuch)
-  .describe('A value of an answer. Its name is a key of the result.')
+    ...firstByte(0, 4092, 'The first byte behind the identifier, counted from 0. The standard calls it A.'),
+  },
+  layoutTypes,
+  'Binary type of the number. OBD sends the highest byte first (`be`).',
+).describe('A value of an answer. Its name is a key of the result.')
 
 const common = {
   from: z
@@ -159,6 +152,15 @@ const common = {
     .describe('Condition as in `when` of the source. The value is unpacked only where it is true.'),
 }
 
+/** What `as: WORD` unpacks. `options`: what it has besides the common ones. */
+function unpacks<Word extends string, Options extends z.ZodRawShape = Record<never, never>>(
+  word: Word,
+  description: string,
+  options?: Options,
+) {
+  return z.strictObject({ as: z.literal(word).describe(description), ...common, ...(options as Options) })
+}
+
 const packed = z.strictObject({
   as: z.enum(['base64', 'hex']).describe('Encoding of the bytes.'),
   ...common,
@@ -168,9 +170,7 @@ const packed = z.strictObject({
   ).optional(),
 })
 
-const j1939 = z.strictObject({
-  as: z.literal('j1939').describe('Frames of a CAN bus: `{ id, data }` each, or a list of them.'),
-  ...common,
+const j1939 = unpacks('j1939', 'Frames of a CAN bus: `{ id, data }` each, or a list of them.', {
   signals: named(
     j1939Signal,
     'The values of parameter groups. Of several frames of one `source` the first one that has the value is ' +
@@ -178,50 +178,38 @@ const j1939 = z.strictObject({
   ),
 })
 
-const obd = z.strictObject({
-  as: z
-    .literal('obd')
-    .describe('Answers to OBD requests in frames of a CAN bus: `{ id, data }` each, or a list of them.'),
-  ...common,
-  signals: named(
-    obdSignal,
-    'The values of answers. Where several control units answer, that with the lowest identifier counts.',
-  ),
-})
-
-const positions = z.strictObject({
-  as: z
-    .literal('positions')
-    .describe(
-      'The positions in the object that a decoder made, whatever it calls them, as a list of records: each is ' +
-        'a copy of the object that holds `from`, with `fix`: latitude, longitude, time (ms), ageMs and ' +
-        'valid. A stored position, which has a time of its own, has its own part in the place of `from`.',
+const obd = unpacks(
+  'obd',
+  'Answers to OBD requests in frames of a CAN bus: `{ id, data }` each, or a list of them.',
+  {
+    signals: named(
+      obdSignal,
+      'The values of answers. Where several control units answer, that with the lowest identifier counts.',
     ),
-  ...common,
-})
+  },
+)
 
-const json = z.strictObject({ as: z.literal('json').describe('JSON in a text.'), ...common })
+const positions = unpacks(
+  'positions',
+  'The positions in the object that a decoder made, whatever it calls them, as a list of records: each is ' +
+    'a copy of the object that holds `from`, with `fix`: latitude, longitude, time (ms), ageMs and ' +
+    'valid. A stored position, which has a time of its own, has its own part in the place of `from`.',
+)
 
-const nmea = z.strictObject({
-  as: z
-    .literal('nmea')
-    .describe(
-      'Sentences of NMEA 0183 in a text, or in a list of texts. The result is that of the encoding nmea: ' +
-        '`records` with a record for each fix, `damaged` and `unchecked`.',
-    ),
-  ...common,
-})
+const json = unpacks('json', 'JSON in a text.')
 
-const secretbox = z.strictObject({
-  as: z
-    .literal('secretbox')
-    .describe(
-      'A box of libsodium (XSalsa20 and Poly1305): base64 of a nonce of 24 bytes and the box, at most 64 KiB. It is ' +
-        'opened with `keys` of the source. The result is `text`, and `json` where the text is JSON, or `fault`: ' +
-        '"no key", "wrong key", "no box", "too large", "no text". It replaces a key of that name in the message.',
-    ),
-  ...common,
-})
+const nmea = unpacks(
+  'nmea',
+  'Sentences of NMEA 0183 in a text, or in a list of texts. The result is that of the encoding nmea: ' +
+    '`records` with a record for each fix, `damaged` and `unchecked`.',
+)
+
+const secretbox = unpacks(
+  'secretbox',
+  'A box of libsodium (XSalsa20 and Poly1305): base64 of a nonce of 24 bytes and the box, at most 64 KiB. It is ' +
+    'opened with `keys` of the source. The result is `text`, and `json` where the text is JSON, or `fault`: ' +
+    '"no key", "wrong key", "no box", "too large", "no text". It replaces a key of that name in the message.',
+)
 
 export const extractSchema = z
   .array(z.discriminatedUnion('as', [packed, j1939, obd, positions, json, nmea, secretbox]))

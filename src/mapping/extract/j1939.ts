@@ -16,9 +16,9 @@
 // A value that only another address sends is not taken, and reported: a person who misses the hours must see
 // that they are there.
 
-import { bytesFromHex, hexDigit } from '../encodings/text-bytes.ts'
 import { compileField, type LayoutField, type ReadField, type ReadFields } from './binary-layout.ts'
-import { isRecord, setOwn } from '../path/path-eval.ts'
+import { framesIn, identifierOf } from './can-frames.ts'
+import { setOwn } from '../path/path-eval.ts'
 
 export const j1939Types = ['u8', 'u16le', 'u24le', 'u32le', 'bits'] as const
 
@@ -33,11 +33,6 @@ export type J1939Signal = LayoutField & {
 
 /** `rankOf`: the place of the address among those of the signal, 0 for the best, -1 for one of others. */
 type GroupSignal = { name: string; read: ReadField; rankOf: (address: number) => number }
-
-const idMax = 0x1fffffff
-
-/** SocketCAN sets this bit in identifiers of 29 bits. */
-const extendedFlag = 0x80000000
 
 /** PDU formats from here on belong to broadcast groups. */
 const broadcastFrom = 240
@@ -62,19 +57,14 @@ export function compileJ1939(
     byGroup.set(signal.pgn, [...(byGroup.get(signal.pgn) ?? []), one])
   }
   return (value) => {
-    const frames: readonly unknown[] = Array.isArray(value) ? value : [value]
     let found: Record<string, unknown> | undefined
     const ranks = new Map<string, number>()
     /** Values that no frame can replace any more. */
     let final = 0
     let others: { signal: string; address: number }[] | null = null
-    for (let at = 0; at < frames.length && final < names.length; at += 1) {
-      const frame = frames[at]
-      const id = isRecord(frame) ? identifierOf(frame['id']) : -1
-      const wanted = id < 0 ? undefined : byGroup.get(groupIn(id))
-      const bytes = wanted && isRecord(frame) ? bytesOf(frame['data']) : undefined
-      if (!wanted || !bytes) continue
-      for (const { name, read, rankOf } of wanted) {
+    for (const { id, data: bytes } of framesIn(value, (one) => byGroup.has(groupIn(one)))) {
+      if (final === names.length) break
+      for (const { name, read, rankOf } of byGroup.get(groupIn(id)) ?? []) {
         const rank = rankOf(id & 0xff)
         if (rank < 0) {
           others ??= []
@@ -129,40 +119,6 @@ export function groupOf(id: unknown): number {
 function groupIn(identifier: number): number {
   const group = (identifier >> 8) & 0x3ffff
   return ((group >> 8) & 0xff) < broadcastFrom ? group & 0x3ff00 : group
-}
-
-/** The 29 bits of an identifier; -1 for anything else. */
-function identifierOf(id: unknown): number {
-  const bits = typeof id === 'string' ? idFrom(id) : id
-  if (typeof bits !== 'number' || !Number.isInteger(bits)) return -1
-  const identifier = bits > idMax ? bits - extendedFlag : bits
-  return identifier < 0 || identifier > idMax ? -1 : identifier
-}
-
-/**
- * Hexadecimal, with or without 0x. Nine digits are too many for that and are read as decimal: identifiers of
- * vehicles have nine decimal digits.
- */
-function idFrom(text: string): number {
-  const prefixed = text.charCodeAt(0) === 0x30 && (text.charCodeAt(1) | 0x20) === 0x78
-  const start = prefixed ? 2 : 0
-  const digits = text.length - start
-  if (digits === 0 || digits > 9 || (digits === 9 && prefixed)) return -1
-  const base = digits === 9 ? 10 : 16
-  let id = 0
-  for (let at = start; at < text.length; at += 1) {
-    const digit = hexDigit(text.charCodeAt(at))
-    if (digit < 0 || digit >= base) return -1
-    id = id * base + digit
-  }
-  return id
-}
-
-function bytesOf(data: unknown): Buffer | undefined {
-  if (typeof data === 'string') return bytesFromHex(data)
-  if (!Array.isArray(data)) return undefined
-  for (const byte of data) if (!Number.isInteger(byte) || byte < 0 || byte > 255) return undefined
-  return Buffer.from(data)
 }
 
 /** The largest value that does not mean "absent". */

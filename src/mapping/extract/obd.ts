@@ -11,17 +11,15 @@
 // in the list, whose frames are out of order, or that has another length than it says, gives nothing. Numbers
 // have the highest byte first.
 
-import { bytesFromHex, hexDigit } from '../encodings/text-bytes.ts'
-import { isRecord, setOwn } from '../path/path-eval.ts'
+import { setOwn } from '../path/path-eval.ts'
 import { compileField, type LayoutField, type ReadField, type ReadFields } from './binary-layout.ts'
+import { framesIn } from './can-frames.ts'
 
 export type ObdSignal = LayoutField & { service: number; pid: number }
 
 const engine = 0x7e8
 const lastUnit = 0x7ef
 const longUnits = 0x18daf100
-/** SocketCAN sets this bit in identifiers of 29 bits. */
-const extendedFlag = 0x80000000
 
 /** Services from here on have identifiers of two bytes. */
 const wideFrom = 0x22
@@ -38,7 +36,7 @@ export function compileObd(signals: Readonly<Record<string, ObdSignal>>): ReadFi
     ({ key }) => key,
   )
   return (value) => {
-    const answers = answersIn(Array.isArray(value) ? value : [value])
+    const answers = answersIn(value)
     let found: Record<string, unknown> | undefined
     for (const answer of answers) {
       const { key, data } = dataOf(answer)
@@ -63,14 +61,11 @@ function withValue(
 }
 
 /** The complete answers, those of the lowest control unit first. */
-function answersIn(frames: readonly unknown[]): Buffer[] {
+function answersIn(value: unknown): Buffer[] {
   const open = new Map<number, Answer>()
   const complete: { unit: number; bytes: Buffer }[] = []
-  for (const frame of frames) {
-    if (!isRecord(frame)) continue
-    const unit = unitOf(frame['id'])
-    const data = unit === -1 ? undefined : bytesOf(frame['data'])
-    if (!data || data.length < 2) continue
+  for (const { id: unit, data } of framesIn(value, isUnit)) {
+    if (data.length < 2) continue
     const bytes = answerOf(open, unit, data)
     if (bytes) complete.push({ unit, bytes })
   }
@@ -123,31 +118,7 @@ function keyOf(service: number, pid: number): number {
   return service * 0x10000 + pid
 }
 
-/** The number of the control unit; -1 for all other frames. */
-function unitOf(id: unknown): number {
-  const bits = typeof id === 'string' ? idFrom(id) : id
-  if (typeof bits !== 'number' || !Number.isInteger(bits)) return -1
-  if (bits >= engine && bits <= lastUnit) return bits
-  const long = bits >= extendedFlag ? bits - extendedFlag : bits
-  return long >= longUnits && long <= longUnits + 0xff ? long : -1
-}
-
-/** Hexadecimal, with or without 0x. */
-function idFrom(text: string): number {
-  const start = text.startsWith('0x') || text.startsWith('0X') ? 2 : 0
-  if (text.length === start || text.length - start > 8) return -1
-  let id = 0
-  for (let at = start; at < text.length; at += 1) {
-    const digit = hexDigit(text.charCodeAt(at))
-    if (digit < 0) return -1
-    id = id * 16 + digit
-  }
-  return id
-}
-
-function bytesOf(data: unknown): Buffer | undefined {
-  if (typeof data === 'string') return bytesFromHex(data)
-  if (!Array.isArray(data) || data.length > 64) return undefined
-  for (const byte of data) if (!Number.isInteger(byte) || byte < 0 || byte > 255) return undefined
-  return Buffer.from(data)
+/** Whether it is the identifier of a control unit that answers. */
+function isUnit(id: number): boolean {
+  return (id >= engine && id <= lastUnit) || (id >= longUnits && id <= longUnits + 0xff)
 }

@@ -6,115 +6,33 @@ import { distance } from 'fastest-levenshtein'
 
 /** From clear to vague, in lower case and without signs. */
 export const fieldNames = {
-  latitude: ['latitude', 'lat', 'gpslat', 'gpslatitude', 'positionlatitude'],
-  longitude: ['longitude', 'lon', 'lng', 'long', 'gpslon', 'gpslng', 'gpslongitude', 'positionlongitude'],
-  time: [
-    'ts',
-    'tst',
-    'timestamp',
-    'time',
-    'fixtime',
-    'gpstime',
-    'devicetime',
-    'datetime',
-    'recordedat',
-    'measuredat',
-    'utc',
-    'epoch',
-    'unixtime',
-    'gpsdatetime',
-    'sampletime',
-    'tm',
-    'dt',
-    't',
-  ],
-  speed: [
-    'speed',
-    'spd',
-    'vel',
-    'velocity',
-    'gpsspeed',
-    'speedkmh',
-    'speedkph',
-    'speedmph',
-    'speedms',
-    'sp',
-    'groundspeed',
-    'kmh',
-    'kph',
-  ],
-  heading: [
-    'heading',
-    'hdg',
-    'course',
-    'cog',
-    'bearing',
-    'direction',
-    'angle',
-    'ang',
-    'track',
-    'crs',
-    'brg',
-    'dir',
-  ],
-  device: [
-    'imei',
-    'deviceid',
-    'vin',
-    'vehicleid',
-    'ident',
-    'device',
-    'serial',
-    'unitid',
-    'trackerid',
-    'devid',
-    'serialno',
-    'serialnumber',
-    'sn',
-    'deveui',
-  ],
-  odometer: [
-    'odometer',
-    'odo',
-    'odometerkm',
-    'odokm',
-    'odometerm',
-    'odometermeters',
-    'totalodometer',
-    'vehicleodometer',
-    'mileage',
-    'totalmileage',
-    'vehiclemileage',
-    'totaldistance',
-    'totalvehicledistance',
-    'vehicledistance',
-    'lifetimedistance',
-    'totalkm',
-    'kilometrage',
-    'kilometerstand',
-    'kmstand',
-    'hrtotalvehicledistance',
-    'hrvd',
-    'totaldist',
-    'distance',
-    'dist',
-    'km',
-  ],
-  hours: [
-    'enginehours',
-    'hours',
-    'totalenginehours',
-    'enginetotalhours',
-    'totalenginetime',
-    'motorhours',
-    'hourmeter',
-    'enginerunhours',
-    'enginetime',
-    'enginerunningtime',
-    'runtime',
-    'eh',
-  ],
+  latitude: words('latitude lat gpslat gpslatitude positionlatitude'),
+  longitude: words('longitude lon lng long gpslon gpslng gpslongitude positionlongitude'),
+  time: words(
+    'ts tst timestamp time fixtime gpstime devicetime datetime recordedat measuredat utc epoch ' +
+      'unixtime gpsdatetime sampletime tm dt t',
+  ),
+  speed: words('speed spd vel velocity gpsspeed speedkmh speedkph speedmph speedms sp groundspeed kmh kph'),
+  heading: words('heading hdg course cog bearing direction angle ang track crs brg dir'),
+  device: words(
+    'imei deviceid vin vehicleid ident device serial unitid trackerid devid serialno serialnumber ' +
+      'sn deveui',
+  ),
+  odometer: words(
+    'odometer odo odometerkm odokm odometerm odometermeters totalodometer vehicleodometer mileage ' +
+      'totalmileage vehiclemileage totaldistance totalvehicledistance vehicledistance ' +
+      'lifetimedistance totalkm kilometrage kilometerstand kmstand hrtotalvehicledistance hrvd ' +
+      'totaldist distance dist km',
+  ),
+  hours: words(
+    'enginehours hours totalenginehours enginetotalhours totalenginetime motorhours hourmeter ' +
+      'enginerunhours enginetime enginerunningtime runtime eh',
+  ),
 } as const
+
+function words(text: string): readonly string[] {
+  return text.split(' ')
+}
 
 export type FieldName = keyof typeof fieldNames
 
