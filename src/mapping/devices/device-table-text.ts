@@ -3,7 +3,7 @@
 // behind the others.
 
 import { deviceColumns, parseDevices } from './device-table.ts'
-import { parseCsv } from './csv.ts'
+import { parseCsv, type CsvRow } from './csv.ts'
 
 /** The fields of a row; '' and a missing field are the same. */
 export type DeviceFields = Readonly<Partial<Record<(typeof deviceColumns)[number], string>>> & {
@@ -36,35 +36,35 @@ export function editDevices(
   const [header, ...body] = parsed
   if (header === undefined || !header.fields.includes('device'))
     return { kind: 'invalid', line: header?.line ?? 1, message: 'the table has no column "device"' }
-  const columns = [...header.fields]
   const missing = deviceColumns.filter(
-    (column) => !columns.includes(column) && rows.some((row) => (row[column] ?? '') !== ''),
+    (column) => !header.fields.includes(column) && rows.some((row) => (row[column] ?? '') !== ''),
   )
-  const wide = missing.length === 0 ? start : widened(start, missing)
-  columns.push(...missing)
-  const lineOf = new Map(body.map(({ line, fields }) => [fields[columns.indexOf('device')] ?? '', line]))
-  const fieldsAt = new Map(body.map(({ line, fields }) => [line, fields]))
+  const columns = [...header.fields, ...missing]
+  const rowOf = new Map(body.map((row) => [row.fields[columns.indexOf('device')] ?? '', row]))
   const counts = { added: 0, replaced: 0, same: 0 }
   const conflicts: string[] = []
-  const replacements = new Map<number, string>()
+  const replacements = new Map<CsvRow, string>()
   const additions: string[] = []
   for (const row of rows) {
     const fields = columns.map((column) => row[column as keyof DeviceFields] ?? '')
-    const line = lineOf.get(row.device)
-    if (line === undefined) {
+    const known = rowOf.get(row.device)
+    if (known === undefined) {
       additions.push(fields.map(quoted).join(','))
       counts.added += 1
-    } else if (columns.every((_column, index) => (fieldsAt.get(line)?.[index] ?? '') === fields[index])) {
+    } else if (fields.every((field, index) => (known.fields[index] ?? '') === field)) {
       counts.same += 1
     } else if (onConflict === 'report') {
       conflicts.push(row.device)
     } else {
-      replacements.set(line, fields.map(quoted).join(','))
+      replacements.set(known, fields.map(quoted).join(','))
       counts.replaced += 1
     }
   }
-  const edited = withRows(wide, replacements, additions)
-  return { kind: 'edited', text: edited, ...counts, conflicts }
+  const written = withRows(start, parsed, (row) => {
+    const more = row === header ? missing.map((column) => `,${column}`).join('') : ','.repeat(missing.length)
+    return replacements.get(row) ?? start.slice(row.start, row.end) + more
+  })
+  return { kind: 'edited', text: withLines(written, additions), ...counts, conflicts }
 }
 
 /** The rows of a table as fields; the first problem where it has one. */
@@ -86,61 +86,21 @@ export function readDeviceFields(
   }
 }
 
-type CsvRecord = { text: string; end: string; line: number }
-
-/** Rows, comments and empty lines with their line ends. A quoted field may have line ends. */
-function recordsOf(text: string): CsvRecord[] {
-  const records: CsvRecord[] = []
-  let start = 0
-  let line = 1
-  while (start < text.length) {
-    const first = line
-    let at = start
-    let isQuoted = false
-    const isComment = text.startsWith('#', start)
-    for (; at < text.length; at += 1) {
-      const character = text[at]
-      if (character === '"' && !isComment) isQuoted = !isQuoted
-      if (character === '\n') {
-        line += 1
-        if (!isQuoted) break
-      }
-    }
-    const hasReturn = text[at - 1] === '\r' && at > start
-    const end = hasReturn ? at - 1 : at
-    records.push({ text: text.slice(start, end), end: text.slice(end, at + 1), line: first })
-    start = at + 1
+/** The text with each row as `write` gives it; what is between rows stays. */
+function withRows(text: string, rows: readonly CsvRow[], write: (row: CsvRow) => string): string {
+  let written = ''
+  let at = 0
+  for (const row of rows) {
+    written += text.slice(at, row.start) + write(row)
+    at = row.end
   }
-  return records
+  return written + text.slice(at)
 }
 
-function isRow({ text }: CsvRecord): boolean {
-  return text.trim() !== '' && !text.startsWith('#')
-}
-
-function widened(text: string, missing: readonly string[]): string {
-  let isHeader = true
-  return recordsOf(text)
-    .map((record) => {
-      if (!isRow(record)) return record.text + record.end
-      const more = isHeader ? missing.map((column) => `,${column}`).join('') : ','.repeat(missing.length)
-      isHeader = false
-      return record.text + more + record.end
-    })
-    .join('')
-}
-
-function withRows(
-  text: string,
-  replacements: ReadonlyMap<number, string>,
-  additions: readonly string[],
-): string {
-  const records = recordsOf(text)
-  const lineEnd = records.find(({ end }) => end !== '')?.end ?? '\n'
-  const kept = records.map((record) => (replacements.get(record.line) ?? record.text) + record.end).join('')
-  if (additions.length === 0) return kept
-  const separated = kept === '' || kept.endsWith('\n') ? kept : kept + lineEnd
-  return separated + additions.map((row) => row + lineEnd).join('')
+function withLines(text: string, lines: readonly string[]): string {
+  const [lineEnd = '\n'] = /\r?\n/.exec(text) ?? []
+  const separated = lines.length === 0 || text.endsWith('\n') ? text : text + lineEnd
+  return separated + lines.map((line) => line + lineEnd).join('')
 }
 
 /** A row that begins with `#` would be a comment. Blanks around a field are trimmed unless it is quoted. */

@@ -2,9 +2,8 @@
 // empty. What is between two fields is never guessed: a number such as 52,5 has a comma in it.
 //
 // A field in quotes may hold separators, line ends and quotes written twice (RFC 4180), and is not trimmed;
-// all others are. A quote that is never closed is a character like any other. Own code, since csv-parse
-// takes 40 times as long for a message and refuses the lone quotes that trackers send
-// (docs/decisions/0029-csv-messages.md).
+// all others are. A quote that is never closed is a character like any other: trackers send such quotes, and
+// the reader of device tables refuses them (../devices/csv.ts).
 
 import { isUtf8 } from 'node:buffer'
 import { refused } from '../reasons.ts'

@@ -24,6 +24,7 @@ describe('the text of a device table', () => {
       '# depot\ndevice,asset_id\n\n"a","A, the first"\n# end\n',
       '# depot\ndevice,asset_id\n\n"a","A, the first"\n# end\ntruck-9,TRK-9\n',
     ],
+    ['a comment behind blanks', 'device\na\n  # b\n', 'device,asset_id\na,\n  # b\ntruck-9,TRK-9\n'],
     ['a missing column', '# x\ndevice\na\n\n"b"\n', '# x\ndevice,asset_id\na,\n\n"b",\ntruck-9,TRK-9\n'],
     ['a mark of the byte order', '\ufeffdevice,asset_id\n', '\ufeffdevice,asset_id\ntruck-9,TRK-9\n'],
   ])('gets a row, and stays as it was: %s', (_what, before, after) => {
