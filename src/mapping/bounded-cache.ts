@@ -10,6 +10,8 @@
 export type Cache<Value> = {
   get(key: string): Value | undefined
   set(key: string, value: Value): void
+  /** In no order. */
+  entries(): Iterable<[string, Value]>
   counters(): CacheCounters
 }
 
@@ -39,7 +41,7 @@ export function createCache<Value>(entriesMax: number): Cache<Value> {
   let old = new Map<string, Value>()
   let misses = 0
   let evictions = 0
-  return { get, set, counters }
+  return { get, set, entries, counters }
 
   function get(key: string): Value | undefined {
     const value = young.get(key)
@@ -61,6 +63,11 @@ export function createCache<Value>(entriesMax: number): Cache<Value> {
       young = new Map()
     }
     young.set(key, value)
+  }
+
+  function* entries(): Generator<[string, Value]> {
+    yield* old
+    yield* young
   }
 
   function counters(): CacheCounters {

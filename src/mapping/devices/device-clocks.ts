@@ -13,12 +13,12 @@
 // When most devices are off by about as much, our own clock is probably wrong: `commonSkew` raises a
 // condition.
 //
-// Skews are kept in one flat array with a row for each device; a message costs one Map look-up. At
-// `devicesMax` a new device gets the row of one that sent nothing during a whole turn of the clock hand
-// (second chance), counted as an eviction. A forgotten device changes no verdict.
+// The clocks are in a cache of at most `devicesMax` devices: a message costs one Map look-up, and a flood of
+// names that are seen once forgets no device that goes on sending. A forgotten device changes no verdict.
 
 import type { Sender } from '../../domain/message.ts'
 import type { EpochMs } from '../../std/clock.ts'
+import { createCache } from '../bounded-cache.ts'
 
 export type ClocksOptions = {
   futureMaxMs: number
@@ -96,25 +96,24 @@ export function isUnset(deviceTime: EpochMs): boolean {
   return deviceTime < 0 || unsetSince.some((start) => deviceTime >= start && deviceTime < start + unsetMs)
 }
 
+/** What is kept of the clock of a device. */
+type Clock = {
+  /** Of the last messages; the newest is at `(messages - 1) % samples`. */
+  skews: number[]
+  messages: number
+  lastSeen: EpochMs
+  /** Messages before the last correction of our time that it was seen after. */
+  before: number
+  seenAfter: number
+  /** One object per connection. */
+  sender: Sender | null
+}
+
 export function createDeviceClocks(options: ClocksOptions): DeviceClocks {
   const { futureMaxMs, pastMaxMs, samples, devicesMax } = options
-  const slots = new Map<string, number>()
-  const names: string[] = []
-  /** One object per connection. */
-  const senders: (Sender | null)[] = []
-  /** `samples` skews per device, the newest at `messages % samples`; the array grows with the devices. */
-  let skews = new Float64Array(0)
-  let messages = new Uint32Array(0)
-  let lastSeen = new Float64Array(0)
-  /** Messages of the device before the last correction of our time that it was seen after. */
-  let before = new Uint32Array(0)
-  let seenAfter = new Uint32Array(0)
+  const clocks = createCache<Clock>(devicesMax)
   let corrections = 0
-  let used = new Uint8Array(0)
-  let hand = 0
-  let evictions = 0
   const found = { future: 0, past: 0, unset: 0, old: 0 }
-  const sorted = new Float64Array(samples)
   const ownTimeCorrected = () => void (corrections += 1)
   return { observe, judge, sentBy, ownTimeCorrected, view, views, commonSkew: allAlike, counters }
 
@@ -126,9 +125,9 @@ export function createDeviceClocks(options: ClocksOptions): DeviceClocks {
     sender: Sender | null = null,
   ): ClockVerdict {
     const skewMs = arrivedAt + (offsetMs ?? 0) - deviceTime
-    const slot = slots.get(device) ?? newSlot(device)
-    note(slot, skewMs, arrivedAt)
-    if (sender !== null) senders[slot] = sender
+    const clock = clocks.get(device) ?? added(device)
+    note(clock, skewMs, arrivedAt)
+    if (sender !== null) clock.sender = sender
     const verdict = judge(deviceTime, arrivedAt, offsetMs)
     if (verdict !== 'ok') found[verdict] += 1
     else if (offsetMs !== null && skewMs > dayMs) found.old += 1
@@ -144,105 +143,49 @@ export function createDeviceClocks(options: ClocksOptions): DeviceClocks {
   }
 
   function sentBy(device: string, sender: Sender): void {
-    const slot = slots.get(device)
-    if (slot !== undefined) senders[slot] = sender
+    const clock = clocks.get(device)
+    if (clock !== undefined) clock.sender = sender
   }
 
-  function note(slot: number, skewMs: number, arrivedAt: EpochMs): void {
-    const count = messages[slot] ?? 0
-    if (seenAfter[slot] !== corrections) {
-      seenAfter[slot] = corrections
-      before[slot] = count
+  function added(device: string): Clock {
+    const clock = { skews: [], messages: 0, lastSeen: 0, before: 0, seenAfter: corrections, sender: null }
+    clocks.set(device, clock)
+    return clock
+  }
+
+  function note(clock: Clock, skewMs: number, arrivedAt: EpochMs): void {
+    if (clock.seenAfter !== corrections) {
+      clock.seenAfter = corrections
+      clock.before = clock.messages
     }
-    skews[slot * samples + (count % samples)] = skewMs
-    messages[slot] = count + 1
-    lastSeen[slot] = arrivedAt
-    // One message does not mark a row as used: a flood of names that are seen once evicts itself.
-    used[slot] = count > 0 ? 1 : 0
+    clock.skews[clock.messages % samples] = skewMs
+    clock.messages += 1
+    clock.lastSeen = arrivedAt
   }
 
-  function newSlot(device: string): number {
-    let slot = slots.size
-    if (slot < devicesMax) {
-      if (slot === messages.length) grow()
-    } else {
-      slot = freedSlot()
-    }
-    slots.set(device, slot)
-    names[slot] = device
-    senders[slot] = null
-    messages[slot] = 0
-    before[slot] = 0
-    seenAfter[slot] = corrections
-    return slot
-  }
-
-  function grow(): void {
-    const rows = Math.min(devicesMax, Math.max(64, messages.length * 2))
-    skews = enlarged(skews, new Float64Array(rows * samples))
-    messages = enlarged(messages, new Uint32Array(rows))
-    lastSeen = enlarged(lastSeen, new Float64Array(rows))
-    before = enlarged(before, new Uint32Array(rows))
-    seenAfter = enlarged(seenAfter, new Uint32Array(rows))
-    used = enlarged(used, new Uint8Array(rows))
-  }
-
-  /** The hand takes the first row that was not used since it passed the last time. */
-  function freedSlot(): number {
-    while (used[hand] === 1) {
-      used[hand] = 0
-      hand = (hand + 1) % devicesMax
-    }
-    const slot = hand
-    hand = (hand + 1) % devicesMax
-    slots.delete(names[slot] ?? '')
-    evictions += 1
-    return slot
-  }
-
-  /** Of the last messages, in order; valid until the next call. */
-  function sortedSkews(slot: number): Float64Array {
-    const count = Math.min(messages[slot] ?? 0, samples)
-    const row = sorted.subarray(0, count)
-    row.set(skews.subarray(slot * samples, slot * samples + count))
-    return row.sort()
-  }
-
-  function medianOf(slot: number): number {
-    const row = sortedSkews(slot)
-    const count = row.length
-    const middle = Math.floor(count / 2)
-    const upper = row[middle] ?? Number.NaN
-    return count % 2 === 1 ? upper : (upper + (row[middle - 1] ?? Number.NaN)) / 2
-  }
-
-  function viewOf(slot: number): DeviceClock {
-    const row = sortedSkews(slot)
-    const spreadMs = (row.at(-1) ?? 0) - (row[0] ?? 0)
-    return {
-      skewMs: medianOf(slot),
-      spreadMs,
-      messages: messages[slot] ?? 0,
-      messagesSince: seenAfter[slot] === corrections ? (messages[slot] ?? 0) - (before[slot] ?? 0) : 0,
-      lastSeen: lastSeen[slot] ?? 0,
-      sender: senders[slot] ?? null,
-    }
+  function viewOf({ skews, messages, lastSeen, before, seenAfter, sender }: Clock): DeviceClock {
+    const messagesSince = seenAfter === corrections ? messages - before : 0
+    const spreadMs = Math.max(...skews) - Math.min(...skews)
+    return { skewMs: medianOf(skews), spreadMs, messages, messagesSince, lastSeen, sender }
   }
 
   function view(device: string): DeviceClock | null {
-    const slot = slots.get(device)
-    return slot === undefined ? null : viewOf(slot)
+    const clock = clocks.get(device)
+    return clock === undefined ? null : viewOf(clock)
   }
 
   function* views(): Generator<[string, DeviceClock]> {
-    for (const [device, slot] of slots) yield [device, viewOf(slot)]
+    for (const [device, clock] of clocks.entries()) yield [device, viewOf(clock)]
   }
 
   function allAlike(nowMs: EpochMs): CommonSkew | null {
-    const stride = Math.ceil(slots.size / alikeSampledMax)
+    const stride = Math.ceil(clocks.counters().entries / alikeSampledMax)
     const medians: number[] = []
-    for (let slot = 0; slot < slots.size; slot += stride)
-      if (Math.abs(nowMs - (lastSeen[slot] ?? 0)) <= recentMs) medians.push(medianOf(slot))
+    let index = 0
+    for (const [, { skews, lastSeen }] of clocks.entries()) {
+      if (index % stride === 0 && Math.abs(nowMs - lastSeen) <= recentMs) medians.push(medianOf(skews))
+      index += 1
+    }
     const judged = medians.length
     if (judged < alikeDevicesMin) return null
     const group = largestGroup(
@@ -255,8 +198,16 @@ export function createDeviceClocks(options: ClocksOptions): DeviceClocks {
   }
 
   function counters() {
-    return { devices: slots.size, evictions, ...found }
+    const { entries, evictions } = clocks.counters()
+    return { devices: entries, evictions, ...found }
   }
+}
+
+function medianOf(skews: readonly number[]): number {
+  const sorted = skews.toSorted((a, b) => a - b)
+  const middle = Math.floor(sorted.length / 2)
+  const upper = sorted[middle] ?? Number.NaN
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2
 }
 
 /** The most values that lie within `width` of each other, in order. */
@@ -269,12 +220,4 @@ function largestGroup(values: readonly number[], width: number): readonly number
     if (index + 1 - start > best.end - best.start) best = { start, end: index + 1 }
   }
   return ordered.slice(best.start, best.end)
-}
-
-function enlarged<Numbers extends Float64Array | Uint32Array | Uint8Array>(
-  before: Numbers,
-  after: Numbers,
-): Numbers {
-  after.set(before)
-  return after
 }

@@ -114,13 +114,15 @@ describe('when many devices have the same clock error', () => {
   })
 })
 
-test('at its bound the device without recent messages is forgotten, and an active one is not', () => {
+test('at its bound devices without recent messages are forgotten, and an active one is not', () => {
   const clocks = open({ devicesMax: 10 })
   for (let n = 0; n < 100; n += 1) {
     clocks.observe('busy', noon, noon + 7, 0)
     clocks.observe(`seen-once-${n}`, noon, noon, 0)
   }
-  expect(clocks.counters()).toMatchObject({ devices: 10, evictions: 91 })
+  const { devices, evictions } = clocks.counters()
+  expect(devices).toBeLessThanOrEqual(10)
+  expect(devices + evictions).toBe(101)
   expect(clocks.view('busy')).toMatchObject({ skewMs: 7, messages: 100, lastSeen: noon + 7 })
   expect(clocks.view('seen-once-99')).toMatchObject({ skewMs: 0, messages: 1, lastSeen: noon })
 })
