@@ -6,7 +6,7 @@ import { plural } from '../std/quantity.ts'
 import { quote } from '../std/quote.ts'
 import type { MappingConfig, SourceConfig } from './config.ts'
 import { compileFamilies, knownTypes } from './compile/compile-signals.ts'
-import { quantities } from './plausibility/quantities.ts'
+import { quantities, quantityOf, wordsOf as wordsIn } from './plausibility/quantities.ts'
 import { plainKey } from './fields/field-names.ts'
 import { pathTextsIn } from './path/paths-used.ts'
 
@@ -15,26 +15,26 @@ export type DoubtfulWord = { what: string; act: string }
 /** The models in the device table, with the number of their devices. */
 export type TableModels = ReadonlyMap<string, number>
 
-/** The known words of the interface (ingestion-api.md 2), and other names of the same. */
-const interfaceWords: Readonly<Record<string, readonly string[]>> = {
-  OBD_LIFETIME_ODOMETER: ['odometer', 'obdodometer', 'lifetimeodometer', 'totalodometer', 'vehicleodometer'],
-  OBD_TOTAL_ENGINE_TIME: ['enginehours', 'obdenginehours', 'totalenginehours', 'enginetime', 'obdenginetime'],
-  KILOMETERS: ['km', 'kilometer', 'kilometre', 'kilometres'],
-  HOURS: ['h', 'hour', 'hrs'],
-  KILOMETERS_PER_HOUR: ['kmh', 'kph', 'kilometresperhour', 'kilometerperhour'],
-  ENGINE: ['motor', 'engines'],
-  TRACTOR: ['truck', 'tractors'],
+/** By option: the known words of the interface (ingestion-api.md 2), and other names of the same. */
+const interfaceWords: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  type: {
+    OBD_LIFETIME_ODOMETER: 'odometer obdodometer lifetimeodometer totalodometer vehicleodometer',
+    OBD_TOTAL_ENGINE_TIME: 'enginehours obdenginehours totalenginehours enginetime obdenginetime',
+  },
+  value_unit: { KILOMETERS: 'km kilometer kilometre kilometres', HOURS: 'h hour hrs' },
+  speed_units: { KILOMETERS_PER_HOUR: 'kmh kph kilometresperhour kilometerperhour' },
+  part: { ENGINE: 'motor engines' },
+  asset_type: { TRACTOR: 'truck tractors' },
 }
 
 /** `table`: null where there is one that was not read. */
 export function doubtfulWords(config: MappingConfig, table: TableModels | null): DoubtfulWord[] {
-  const { sources, defaults } = config
-  const words = [
-    ...interfaceWord('asset_type', defaults.asset_type, 'defaults'),
-    ...sources.flatMap((source) => wordsOf(source)),
+  const ofSource = [wordsOf, expressionWords, assumedUnits, unjudgedBatteries]
+  return [
+    ...interfaceWord('asset_type', config.defaults.asset_type, 'defaults'),
+    ...ofSource.flatMap((doubtsOf) => config.sources.flatMap(doubtsOf)),
+    ...modelsOf(config, table),
   ]
-  const paths = sources.flatMap(expressionWords)
-  return [...words, ...paths, ...sources.flatMap(assumedUnits), ...modelsOf(config, table)]
 }
 
 /** What a path has in the place of a word that only expressions know. `rest`: what stands behind it. */
@@ -88,6 +88,27 @@ function assumedUnits({ name, preset, map }: SourceConfig): DoubtfulWord[] {
   ]
 }
 
+/** Of a battery the name tells neither percent nor volts. Who names values that mean none has seen them. */
+function unjudgedBatteries({ name, preset, map }: SourceConfig): DoubtfulWord[] {
+  if (preset !== undefined) return []
+  const fields = [
+    ...Object.entries(map.fields).flatMap(([field, one]) => (one.type === 'number' ? { field, ...one } : [])),
+    ...map.signals.map((one) => ({ field: one.type, ...one })),
+  ]
+  return fields.flatMap((one) => {
+    const unit = 'value_unit' in one ? one.value_unit : undefined
+    const isKnown = one.quantity !== undefined || one.absent !== undefined || unit !== undefined
+    if (isKnown || !isBare(one) || !wordsIn(one.field).some((word) => word === 'BATTERY')) return []
+    if (quantityOf(one.field, undefined) !== null) return []
+    return [
+      {
+        what: `the source ${quote(name, 64)} maps ${one.field}, and nothing tells its unit, so no bounds apply: the 255 of a byte without a value would be sent.`,
+        act: 'Set `quantity: battery` for percent, `quantity: voltage` for volts, or `quantity: none`; and `absent: [255]` where the device sends it.',
+      },
+    ]
+  })
+}
+
 function assumed(where: string, unit: string, others: string): DoubtfulWord {
   return {
     what: `${where} without \`unit\`. It is sent as it is, as ${unit}.`,
@@ -113,19 +134,11 @@ function wordsOf({ name, map, defaults }: SourceConfig): DoubtfulWord[] {
   ]
 }
 
-const kinds: Readonly<Record<string, readonly string[]>> = {
-  type: [...knownTypes.keys()],
-  value_unit: [...new Set(knownTypes.values())],
-  speed_units: ['KILOMETERS_PER_HOUR'],
-  part: ['ENGINE'],
-  asset_type: ['TRACTOR'],
-}
-
 /** Other words are sent as they are: the interface may know more than these. */
 function interfaceWord(option: string, word: string | undefined, where: string): DoubtfulWord[] {
-  const known = kinds[option] ?? []
-  if (word === undefined || known.includes(word)) return []
-  const meant = known.find((one) => isMeant(word, one))
+  const known = Object.entries(interfaceWords[option] ?? {})
+  if (word === undefined || known.some(([one]) => one === word)) return []
+  const [meant] = known.find(([one, others]) => isMeant(word, one, others.split(' '))) ?? []
   if (meant === undefined) return []
   return [
     {
@@ -136,9 +149,9 @@ function interfaceWord(option: string, word: string | undefined, where: string):
 }
 
 /** A longer word of its own, as `ENGINE_2`, is meant so. */
-function isMeant(word: string, known: string): boolean {
+function isMeant(word: string, known: string, others: readonly string[]): boolean {
   const plain = plainKey(word)
-  if (plain === plainKey(known) || interfaceWords[known]?.includes(plain) === true) return true
+  if (plain === plainKey(known) || others.includes(plain)) return true
   if (word.startsWith(`${known}_`) || word.length < 4) return false
   // Of a long word two letters more or less are a mistake; a third of them would be another word.
   return Math.abs(word.length - known.length) <= 2 && nearest(word, [known]) !== undefined

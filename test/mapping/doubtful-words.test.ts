@@ -61,6 +61,30 @@ describe('a word of expressions at the begin of a path', () => {
   })
 })
 
+describe('a battery', () => {
+  const fieldsOf = (fields: object) =>
+    doubtfulWords(configOf([truckSource({ fields })]), none).map(({ what }) => what)
+
+  test('of which nothing tells the unit has no bounds, so that a 255 would be sent', () => {
+    const found = [expect.stringContaining('the 255 of a byte without a value would be sent')]
+    expect(fieldsOf({ battery: { type: 'number', path: 'b' } })).toEqual(found)
+    expect(fieldsOf({ 'tracker.batteryMain': { type: 'number', path: 'b' } })).toEqual(found)
+    expect(wordsOf({ type: 'BATTERY', scale: 1 })).toEqual(found)
+  })
+
+  test.each([
+    { battery: { type: 'number', path: 'b', quantity: 'battery' } },
+    { battery: { type: 'number', path: 'b', quantity: 'none' } },
+    { battery: { type: 'number', path: 'b', absent: [255] } },
+    { battery: { type: 'number', path: 'b', scale: 0.001 } },
+    { battery: { type: 'text', path: 'b' } },
+    { batteryLevel: { type: 'number', path: 'b' } },
+    { fuel: { type: 'number', path: 'b' } },
+  ])('is good as %j', (fields) => {
+    expect(fieldsOf(fields)).toEqual([])
+  })
+})
+
 describe('a model', () => {
   async function modelWords(own: object, table: ReadonlyMap<string, number> | null = none) {
     const config = await loadPresetMapping('teltonika-codec8', deps, { ...own })

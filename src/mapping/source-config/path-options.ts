@@ -67,4 +67,4 @@ export const absent = () =>
     .array(z.union([z.number(), z.string().max(64)]))
     .max(32)
     .optional()
-    .describe('Values that mean "no value", such as -1 or "-".')
+    .describe('Values that mean "no value", such as -1, "-" or the 255 of a byte.')
