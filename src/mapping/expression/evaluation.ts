@@ -55,10 +55,12 @@ function compileNode(node: Node, scope: Scope): Read {
   switch (node.op) {
     case 'value':
       return compileConstant(node)
-    case 'id':
-      return compileVariable(scope.variables.get(node.args)!)
+    case 'id': {
+      const variable = scope.variables.get(node.args)!
+      return () => variable.value
+    }
     case '.':
-      return compileKey(compileNode(node.args[0], scope), node.args[1])
+      return compileIndex(compileNode(node.args[0], scope), () => node.args[1])
     case '[]':
       return compileIndex(compileNode(node.args[0], scope), compileNode(node.args[1], scope))
     case '!_':
@@ -96,10 +98,6 @@ function compileConstant(node: Node): Read {
   return () => value
 }
 
-function compileVariable(variable: Variable): Read {
-  return () => variable.value
-}
-
 function compileMinus(operand: Node, scope: Scope): Read {
   const constant = constantOf(operand)
   if (typeof constant === 'number') return () => -constant
@@ -109,10 +107,6 @@ function compileMinus(operand: Node, scope: Scope): Read {
     // Not -0, which no decimal is written as.
     return typeof value === 'number' ? 0 - value : value
   }
-}
-
-function compileKey(of: Read, key: string): Read {
-  return (record, root, up, captures) => valueAt(of(record, root, up, captures), key)
 }
 
 function compileIndex(of: Read, index: Read): Read {
@@ -203,14 +197,16 @@ function compileOperator(node: Operator, scope: Scope): Read {
   const left = compileNode(leftNode, scope)
   const right = compileNode(rightNode, scope)
   const fixed = constantOf(rightNode)
+  if (node.op === 'in' && fixed !== undefined)
+    throw new Malformed('has `in` without a list, such as in ["vp", "due"]')
+  const combine = operations[node.op]
   if (scope.isValue && isEquality(node.op) && ![leftNode, rightNode].some(isNullLiteral))
-    return ofKnown(operationOf(node.op, rightNode), left, right)
+    return ofKnown(combine, left, right)
   // The most frequent ones without another call.
   if (node.op === '==' && fixed !== undefined)
     return (record, root, up, captures) => isSame(left(record, root, up, captures), fixed)
   if (node.op === '!=' && fixed !== undefined)
     return (record, root, up, captures) => !isSame(left(record, root, up, captures), fixed)
-  const combine = operationOf(node.op, rightNode)
   return (record, root, up, captures) =>
     combine(left(record, root, up, captures), right(record, root, up, captures))
 }
@@ -239,36 +235,19 @@ function refuseUseless(left: Node, right: Node): void {
     throw new Malformed('compares constants; a key that is no name is written record["69"]')
 }
 
-function operationOf(op: Operator['op'], right: Node): (left: unknown, right: unknown) => unknown {
-  switch (op) {
-    case '==':
-      return isSame
-    case '!=':
-      return (left, other) => !isSame(left, other)
-    case '<':
-      return ordered((found) => found < 0)
-    case '<=':
-      return ordered((found) => found <= 0)
-    case '>':
-      return ordered((found) => found > 0)
-    case '>=':
-      return ordered((found) => found >= 0)
-    case 'in':
-      if (constantOf(right) !== undefined)
-        throw new Malformed('has `in` without a list, such as in ["vp", "due"]')
-      return isIn
-    case '+':
-      return sum
-    case '-':
-      return difference
-    case '*':
-      return product
-    case '/':
-      return quotient
-    case '%':
-    default:
-      return remainder
-  }
+const operations: Readonly<Record<Operator['op'], (left: unknown, right: unknown) => unknown>> = {
+  '==': isSame,
+  '!=': (left, right) => !isSame(left, right),
+  '<': ordered((found) => found < 0),
+  '<=': ordered((found) => found <= 0),
+  '>': ordered((found) => found > 0),
+  '>=': ordered((found) => found >= 0),
+  in: isIn,
+  '+': sum,
+  '-': difference,
+  '*': product,
+  '/': quotient,
+  '%': remainder,
 }
 
 function ordered(holds: (order: number) => boolean): (left: unknown, right: unknown) => unknown {

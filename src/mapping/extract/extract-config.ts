@@ -152,14 +152,11 @@ const common = {
     .describe('Condition as in `when` of the source. The value is unpacked only where it is true.'),
 }
 
-/** What `as: WORD` unpacks. `options`: what it has besides the common ones. */
-function unpacks<Word extends string, Options extends z.ZodRawShape = Record<never, never>>(
-  word: Word,
-  description: string,
-  options?: Options,
-) {
-  return z.strictObject({ as: z.literal(word).describe(description), ...common, ...(options as Options) })
-}
+/** Of `as: WORD`. */
+const unpacks = <Word extends string>(word: Word, description: string) => ({
+  as: z.literal(word).describe(description),
+  ...common,
+})
 
 const packed = z.strictObject({
   as: z.enum(['base64', 'hex']).describe('Encoding of the bytes.'),
@@ -170,7 +167,8 @@ const packed = z.strictObject({
   ).optional(),
 })
 
-const j1939 = unpacks('j1939', 'Frames of a CAN bus: `{ id, data }` each, or a list of them.', {
+const j1939 = z.strictObject({
+  ...unpacks('j1939', 'Frames of a CAN bus: `{ id, data }` each, or a list of them.'),
   signals: named(
     j1939Signal,
     'The values of parameter groups. Of several frames of one `source` the first one that has the value is ' +
@@ -178,37 +176,43 @@ const j1939 = unpacks('j1939', 'Frames of a CAN bus: `{ id, data }` each, or a l
   ),
 })
 
-const obd = unpacks(
-  'obd',
-  'Answers to OBD requests in frames of a CAN bus: `{ id, data }` each, or a list of them.',
-  {
-    signals: named(
-      obdSignal,
-      'The values of answers. Where several control units answer, that with the lowest identifier counts.',
-    ),
-  },
+const obd = z.strictObject({
+  ...unpacks(
+    'obd',
+    'Answers to OBD requests in frames of a CAN bus: `{ id, data }` each, or a list of them.',
+  ),
+  signals: named(
+    obdSignal,
+    'The values of answers. Where several control units answer, that with the lowest identifier counts.',
+  ),
+})
+
+const positions = z.strictObject(
+  unpacks(
+    'positions',
+    'The positions in the object that a decoder made, whatever it calls them, as a list of records: each is ' +
+      'a copy of the object that holds `from`, with `fix`: latitude, longitude, time (ms), ageMs and ' +
+      'valid. A stored position, which has a time of its own, has its own part in the place of `from`.',
+  ),
 )
 
-const positions = unpacks(
-  'positions',
-  'The positions in the object that a decoder made, whatever it calls them, as a list of records: each is ' +
-    'a copy of the object that holds `from`, with `fix`: latitude, longitude, time (ms), ageMs and ' +
-    'valid. A stored position, which has a time of its own, has its own part in the place of `from`.',
+const json = z.strictObject(unpacks('json', 'JSON in a text.'))
+
+const nmea = z.strictObject(
+  unpacks(
+    'nmea',
+    'Sentences of NMEA 0183 in a text, or in a list of texts. The result is that of the encoding nmea: ' +
+      '`records` with a record for each fix, `damaged` and `unchecked`.',
+  ),
 )
 
-const json = unpacks('json', 'JSON in a text.')
-
-const nmea = unpacks(
-  'nmea',
-  'Sentences of NMEA 0183 in a text, or in a list of texts. The result is that of the encoding nmea: ' +
-    '`records` with a record for each fix, `damaged` and `unchecked`.',
-)
-
-const secretbox = unpacks(
-  'secretbox',
-  'A box of libsodium (XSalsa20 and Poly1305): base64 of a nonce of 24 bytes and the box, at most 64 KiB. It is ' +
-    'opened with `keys` of the source. The result is `text`, and `json` where the text is JSON, or `fault`: ' +
-    '"no key", "wrong key", "no box", "too large", "no text". It replaces a key of that name in the message.',
+const secretbox = z.strictObject(
+  unpacks(
+    'secretbox',
+    'A box of libsodium (XSalsa20 and Poly1305): base64 of a nonce of 24 bytes and the box, at most 64 KiB. It is ' +
+      'opened with `keys` of the source. The result is `text`, and `json` where the text is JSON, or `fault`: ' +
+      '"no key", "wrong key", "no box", "too large", "no text". It replaces a key of that name in the message.',
+  ),
 )
 
 export const extractSchema = z

@@ -24,7 +24,7 @@ import type { Up } from '../types.ts'
 /** The record with its unpacked values; the same object where there are none. */
 export type Extract = (record: unknown, root: unknown, captures: readonly string[], up?: Up) => unknown
 
-export type Extractor = { into: string; find: Extract; replaces?: boolean }
+export type Extractor = { into: string; find: Extract; replaces: boolean }
 
 export type ExtractDeps = {
   /** The keys of the source. */
@@ -41,30 +41,22 @@ export function compileExtractor(
   { keysFor = () => [], onOther }: ExtractDeps = {},
 ): Extractor {
   const holds = entry.when === undefined ? null : compileCondition(entry.when, captureNames)
-  if (entry.as === 'positions') {
-    const find = compileDecodedPositions(entry.from)
-    return {
-      into: entry.into,
-      find: (record, root, captures, up) =>
-        holds && !holds(record, root, captures, up) ? undefined : find(record),
-    }
-  }
-  const read = compilePaths(entry.from)
-  if (entry.as === 'secretbox')
-    return {
-      into: entry.into,
-      replaces: true,
-      find: (record, root, captures, up) =>
-        holds && !holds(record, root, captures, up)
-          ? undefined
-          : openBox(read(record, root, up), keysFor(captures)),
-    }
-  const unpack = compileUnpack(entry, onOther)
+  const find = compileFind(entry, keysFor, onOther)
   return {
     into: entry.into,
+    replaces: entry.as === 'secretbox',
     find: (record, root, captures, up) =>
-      holds && !holds(record, root, captures, up) ? undefined : unpack(read(record, root, up)),
+      holds && !holds(record, root, captures, up) ? undefined : find(record, root, captures, up),
   }
+}
+
+function compileFind(entry: ExtractConfig, keysFor: KeysFor, onOther: OnOther | undefined): Extract {
+  if (entry.as === 'positions') return compileDecodedPositions(entry.from)
+  const read = compilePaths(entry.from)
+  if (entry.as === 'secretbox')
+    return (record, root, captures, up) => openBox(read(record, root, up), keysFor(captures))
+  const unpack = compileUnpack(entry, onOther)
+  return (record, root, _captures, up) => unpack(read(record, root, up))
 }
 
 /** Runs the extractors in order, each on the result of those before. */
@@ -72,7 +64,7 @@ export function compileExtract(extractors: readonly Extractor[]): Extract {
   return (record, root, captures, up) => {
     if (!isRecord(record)) return record
     let extended = record
-    for (const { into, find, replaces = false } of extractors) {
+    for (const { into, find, replaces } of extractors) {
       if (!replaces && Object.hasOwn(extended, into)) continue
       const found = find(extended, root === record ? extended : root, captures, up)
       if (found === undefined) continue

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { nearest } from '../../std/nearest-word.ts'
 import { quote } from '../../std/quote.ts'
 import { unitOf } from '../plausibility/quantities.ts'
-import { text } from './path-options.ts'
+import { absent, expr, path, text } from './path-options.ts'
 
 /** The keys of zod's enumeration, in their order. */
 export const unitsOf = <Word extends string>(
@@ -34,8 +34,6 @@ export const scaling = {
 }
 
 export const constant = 'A constant instead of a path. Scale and unit apply to it too.'
-export const instead =
-  'The value for messages that have none. It does not replace a value that cannot be used.'
 
 /** On every field. */
 export const fieldWhen = () =>
@@ -60,5 +58,23 @@ const valuesOption = () =>
         'and counted.',
     )
 
-/** On every field of a value. */
-export const fieldWords = () => ({ when: fieldWhen(), values: valuesOption() })
+/** What every field of a value has: where the value is, or a constant. */
+export const foundShape = <Value extends z.ZodType>(
+  value: Value,
+  description = 'A constant instead of a path.',
+) => ({
+  path: path(),
+  expr: expr(),
+  value: value.optional().describe(description),
+  absent: absent(),
+  when: fieldWhen(),
+  values: valuesOption(),
+})
+
+/** The same of a field that may have a value for messages without one. */
+export const valueShape = <Value extends z.ZodType>(value: Value, description?: string) => ({
+  ...foundShape(value, description),
+  default: value
+    .optional()
+    .describe('The value for messages that have none. It does not replace a value that cannot be used.'),
+})

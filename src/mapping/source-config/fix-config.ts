@@ -5,13 +5,11 @@ import { z } from 'zod'
 import { duration } from '../../std/schema.ts'
 import { ageUnitNames } from '../times/fix-time.ts'
 import { absent, paths, text } from './path-options.ts'
-import { dateOption, timeFormatOption, timeZone } from './time-config.ts'
+import { dateOption, timeShape } from './time-config.ts'
 
 const fixTime = z.union([
   z.strictObject({
-    path: paths().describe('Path to the time.'),
-    format: timeFormatOption().describe('As `format` of `map.time`.'),
-    zone: timeZone().describe('As `zone` of `map.time`.'),
+    ...timeShape(),
     date: dateOption(),
     absent: absent(),
   }),

@@ -2,23 +2,17 @@
 
 import { z } from 'zod'
 import { angleUnits, signalUnits, speedUnits } from '../fields/units.ts'
-import { constant, instead, fieldWords, scaling, unitsOf } from './field-config.ts'
-import { absent, expr, path, paths, text } from './path-options.ts'
+import { constant, foundShape, scaling, unitsOf, valueShape } from './field-config.ts'
+import { paths, text } from './path-options.ts'
 import { mapTime } from './time-config.ts'
 import { quantityOption } from '../plausibility/plausibility-config.ts'
 
-function numberShape<Unit extends z.ZodType>(units: Unit) {
-  return {
-    path: path(),
-    expr: expr(),
-    value: z.number().optional().describe(constant),
-    default: z.number().optional().describe(instead),
-    absent: absent(),
-    ...fieldWords(),
-    unit: units,
-    ...scaling,
-  }
-}
+/** A number with a unit. */
+const numberShape = <Unit extends z.ZodType>(unit: Unit) => ({
+  ...valueShape(z.number(), constant),
+  unit,
+  ...scaling,
+})
 
 function numberField<Unit extends z.ZodType>(units: Unit, description: string) {
   return z.strictObject(numberShape(units)).optional().describe(description)
@@ -54,12 +48,7 @@ const angle = () =>
 
 const inMotion = z
   .strictObject({
-    path: path(),
-    expr: expr(),
-    value: z.boolean().optional().describe('A constant instead of a path.'),
-    default: z.boolean().optional().describe(instead),
-    absent: absent(),
-    ...fieldWords(),
+    ...valueShape(z.boolean()),
     from: z
       .enum(['speed'])
       .optional()
@@ -102,16 +91,7 @@ const signal = z.strictObject({
       'Type of the signal. Use OBD_LIFETIME_ODOMETER only for the total distance that the vehicle ' +
         'itself counts.',
     ),
-  path: path(),
-  expr: expr(),
-  value: z
-    .union([z.number(), text(40)])
-    .optional()
-    .describe(constant),
-  default: z
-    .union([z.number(), text(40)])
-    .optional()
-    .describe(instead),
+  ...valueShape(z.union([z.number(), text(40)]), constant),
   unit: unitsOf(
     signalUnits,
     (unit) => `A value in ${unit} is sent as it is: write \`value_unit: ${unit}\` in place of \`unit\``,
@@ -134,7 +114,6 @@ const signal = z.strictObject({
     .meta({ examples: ['ENGINE'] })
     .optional()
     .describe('The part of the asset (`assetPart`).'),
-  absent: absent(),
   families: z
     .array(text(64))
     .min(1)
@@ -149,7 +128,6 @@ const signal = z.strictObject({
         'signal is sent only when `origins` of the source has this word: a distance computed from ' +
         'positions is not an odometer.',
     ),
-  ...fieldWords(),
 })
 
 /** Extra fields have no unit in the payload. */
@@ -162,22 +140,15 @@ function sentAsItIs(unit: string): string {
 
 const field = z
   .strictObject({
-    path: path(),
-    expr: expr(),
-    value: z
-      .union([z.number(), z.boolean(), text(1000)])
-      .optional()
-      .describe('A constant instead of a path.'),
+    ...foundShape(z.union([z.number(), z.boolean(), text(1000)])),
     type: z
       .enum(['number', 'text', 'boolean'])
       .describe('Type of the value in the payload. A value of another type is omitted and counted.'),
-    ...fieldWords(),
     unit: unitsOf({ ...speedUnits, ...angleUnits }, sentAsItIs)
       .optional()
       .describe('Unit of a speed or an angle in the message, for a number. It is sent as km/h or degrees.'),
     ...scaling,
     quantity: quantityOption(),
-    absent: absent(),
   })
   .describe('An extra field of the payload.')
 

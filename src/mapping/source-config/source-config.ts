@@ -10,22 +10,21 @@ import { foundBy, pathOption, paths, text } from './path-options.ts'
 import { secret } from '../../std/schema.ts'
 import { keysMax } from '../extract/secretbox.ts'
 import { merge, thin, windowOf } from './thin-config.ts'
-import { deviceZone, timeFormatOption, timeZone } from './time-config.ts'
+import { deviceZone, timeShape } from './time-config.ts'
 import { plausibilitySchema } from '../plausibility/plausibility-config.ts'
 import { extractSchema } from '../extract/extract-config.ts'
 
+/** A value for devices without it in the device table. */
+const unlessListed = (what: string) =>
+  text(256).optional().describe(`${what}, unless the device table has one.`)
+
 export const defaultsSchema = z
   .strictObject({
-    carrier: text(256).optional().describe('Carrier, unless the device table has one.'),
-    operator: text(256).optional().describe('Operator of the asset, unless the device table has one.'),
-    asset_type: text(256)
-      .meta({ examples: ['TRACTOR'] })
-      .optional()
-      .describe('Type of the asset, unless the device table has one.'),
-    manufacturer: text(256)
-      .optional()
-      .describe('Manufacturer of the device, unless the device table has one.'),
-    model: text(256).optional().describe('Model of the device, unless the device table has one.'),
+    carrier: unlessListed('Carrier'),
+    operator: unlessListed('Operator of the asset'),
+    asset_type: unlessListed('Type of the asset').meta({ examples: ['TRACTOR'] }),
+    manufacturer: unlessListed('Manufacturer of the device'),
+    model: unlessListed('Model of the device'),
     zone: deviceZone().describe(
       'Time zone of the device, unless the device table has one; for sources with `zone: device`.',
     ),
@@ -34,15 +33,6 @@ export const defaultsSchema = z
   .describe('Values for empty fields of the device table and for devices that are not in it.')
 
 const names = (description: string) => z.array(text(512)).max(256).optional().describe(description)
-
-const timeOption = () =>
-  z
-    .strictObject({
-      path: paths().describe('Path to the time.'),
-      format: timeFormatOption().describe('As `format` of `map.time`.'),
-      zone: timeZone().describe('As `zone` of `map.time`.'),
-    })
-    .optional()
 
 const coalesce = z
   .strictObject({
@@ -57,10 +47,13 @@ const coalesce = z
       'Names to collect. Values of other names are ignored and counted. Default: the names that the paths ' +
         'of the source use.',
     ),
-    time: timeOption().describe(
-      'When a single value was measured. The newest of these times is the time of the payload when `map` ' +
-        'has no `time`.',
-    ),
+    time: z
+      .strictObject(timeShape())
+      .optional()
+      .describe(
+        'When a single value was measured. The newest of these times is the time of the payload when `map` ' +
+          'has no `time`.',
+      ),
     require: names(
       'Names that a payload needs. Without all of them the collected values are not sent, but counted as ' +
         'incomplete.',
@@ -148,9 +141,7 @@ export const presetShape = {
       'The provider, unless the device table names one: a name, or a template of topic captures such as ' +
         '"{fleet}".',
     ),
-  model: text(256)
-    .optional()
-    .describe('Model of the devices of this source, unless the device table has one.'),
+  model: unlessListed('Model of the devices of this source'),
   families: z
     .record(text(64), z.array(text(256)).min(1).max(256).describe('Models of the family.'))
     .default({})

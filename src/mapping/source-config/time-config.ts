@@ -8,8 +8,7 @@ import { fieldWhen } from './field-config.ts'
 import { absent, expr, path, paths, text } from './path-options.ts'
 
 /** One format, or several of which the first that can read the time counts. */
-export const timeFormatOption = () =>
-  z.union([z.enum(timeFormats), z.array(z.enum(timeFormats)).min(1).max(8)])
+const timeFormatOption = () => z.union([z.enum(timeFormats), z.array(z.enum(timeFormats)).min(1).max(8)])
 
 const zoneName = (words: readonly string[]) =>
   text(64)
@@ -19,7 +18,7 @@ const zoneName = (words: readonly string[]) =>
     .meta({ examples: [...words, 'Europe/Berlin', 'America/New_York'] })
 
 /** Of times without a zone of their own. */
-export const timeZone = () => zoneName(['utc', 'device']).optional()
+const timeZone = () => zoneName(['utc', 'device']).optional()
 
 /** Of a device. */
 export const deviceZone = () => zoneName(['utc']).optional()
@@ -34,6 +33,13 @@ export const dateOption = () =>
         '`dmy` for 130524 and 054612.28, `datetime` for 2024-05-13 and 05:46:12 or for 20240513 and 054612. ' +
         'A JSON number may lack the zeros at its start.',
     )
+
+/** Of a time beside `map.time`: where it is, and how it is written. */
+export const timeShape = () => ({
+  path: paths().describe('Path to the time.'),
+  format: timeFormatOption().describe('As `format` of `map.time`.'),
+  zone: timeZone().describe('As `zone` of `map.time`.'),
+})
 
 export const mapTime = z
   .strictObject({
