@@ -16,6 +16,7 @@
 // only when the gateway has been ready for two minutes, because conditions are raised again by then.
 
 import type { Clock } from '../std/clock.ts'
+import type { State } from '../domain/condition-state.ts'
 import type { Emit } from '../domain/event.ts'
 import {
   applyChanges,
@@ -30,7 +31,7 @@ import {
 import { createAlertLimit, dayOf, type AlertContent } from './alert-limit.ts'
 import { headlineOf } from './alert-text.ts'
 import type { SenderState } from './alert-state.ts'
-import { tryOnce } from './receiver-try.ts'
+import { failingState, tryOnce } from './receiver-try.ts'
 import type { Alert, AlertReceiver, AlertReceiverView, Change, Sent, Situation } from './types.ts'
 
 export type SenderSettings = {
@@ -57,8 +58,9 @@ export type AlertSender = {
   use(settings: SenderSettings, changed: 'nothing' | 'settings' | 'target'): void
   /** The next try begins at once. */
   retryNow(): void
-  /** Ends a running try. `isRemoved`: the config has the receiver no more. */
-  stop(isRemoved: boolean): Promise<void>
+  states(): readonly State[]
+  /** Ends a running try. */
+  stop(): Promise<void>
 }
 
 export type SenderDeps = {
@@ -95,15 +97,16 @@ export function createAlertSender(
   let waiting = new Map<string, number>()
   let completeSince: number | null = null
   let failures = 0
-  let isIncomplete = false
+  /** Why some recipients get nothing. */
+  let incomplete: string | null = null
   let retryAt = 0
   let lastFailedAt: number | null = null
-  let lastFailure: string | null = null
+  let [lastFailure, lastAct]: [string | null, string] = [null, '']
   const counts = { sent: 0, failed: 0, dropped: 0 }
   let stopping = new AbortController()
   let running: Promise<void> | null = null
 
-  return { look, view, state, use, retryNow: () => void (retryAt = 0), stop }
+  return { look, view, state, states, use, retryNow: () => void (retryAt = 0), stop }
 
   function look(situation: Situation): void {
     const [now, nowMs] = [clock.now(), clock.monotonic()]
@@ -209,8 +212,7 @@ export function createAlertSender(
     counts.sent += 1
     emit({ kind: 'alert_sent', receiver: name, headline: alert.headline, changes: alert.changes.length })
     if (warning !== null) emit({ kind: 'alert_incomplete', receiver: name, why: warning })
-    else if (isFaulty()) emit({ kind: 'alert_receiver_works', receiver: name })
-    isIncomplete = warning !== null
+    incomplete = warning
     failures = 0
     retryAt = 0
   }
@@ -219,7 +221,7 @@ export function createAlertSender(
     failures += 1
     counts.failed += 1
     lastFailedAt = clock.now()
-    lastFailure = why
+    ;[lastFailure, lastAct] = [why, act]
     const delayMs = Math.min(backoffMs.max, backoffMs.min * 2 ** Math.min(failures - 1, 20))
     const retryInMs = Math.max(delayMs * (0.5 + random() / 2), Math.min(retryAfterMs ?? 0, retryAfterMaxMs))
     retryAt = clock.monotonic() + retryInMs
@@ -244,7 +246,6 @@ export function createAlertSender(
     }
     stopping.abort()
     stopping = new AbortController()
-    if (isFaulty()) emit({ kind: 'alert_receiver_removed', receiver: next.name })
     reported = new Map()
     maybe = new Map()
     waiting = new Map()
@@ -253,7 +254,7 @@ export function createAlertSender(
     pending = null
     omitted = 0
     failures = 0
-    isIncomplete = false
+    incomplete = null
   }
 
   function view(): AlertReceiverView {
@@ -286,14 +287,15 @@ export function createAlertSender(
     }
   }
 
-  async function stop(isRemoved: boolean): Promise<void> {
+  async function stop(): Promise<void> {
     stopping.abort()
-    if (isRemoved && isFaulty()) emit({ kind: 'alert_receiver_removed', receiver: settings.name })
     await running
   }
 
-  function isFaulty(): boolean {
-    return failures > 0 || isIncomplete
+  function states(): State[] {
+    if (incomplete === null) return failingState(settings.name, { failures, why: lastFailure, act: lastAct })
+    const act = 'Correct `recipients` of the receiver, or ask who runs the relay.'
+    return [{ code: 'ALERTS_FAILING', receiver: settings.name, failures: 0, why: incomplete, act }]
   }
 }
 

@@ -47,6 +47,7 @@ import {
   targetKey,
   type ReceiverDeps,
 } from './receivers/receivers.ts'
+import { failingState } from './receiver-try.ts'
 import type { AlertsStage, Situation } from './types.ts'
 import { createVerdictCondition } from './verdict-condition.ts'
 
@@ -77,8 +78,9 @@ export type Alerts = {
 }
 
 const lookEveryMs = 1000
-/** In events about all of them. */
+/** In what is about all of them. */
 const everyReceiver = '(all)'
+const faultAct = 'Keep the log and report it. `/status` shows the same fault.'
 
 type SenderEntry = { config: ReceiverConfig; sender: AlertSender }
 type HeartbeatEntry = { config: HeartbeatConfig; heartbeat: Heartbeat }
@@ -96,6 +98,7 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
   let isStopped = false
   /** Looks in a row that found no state. */
   let faults = 0
+  let fault = ''
   const withVerdict = createVerdictCondition(clock)
   const write = createStateWriter(clock, path, stateOfAll)
   const receiverDeps = (): ReceiverDeps => receiverDepsOf(deps, options)
@@ -103,6 +106,10 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
   return {
     stage: {
       receivers: () => working().map((one) => one.view()),
+      states: () => [
+        ...failingState(everyReceiver, { failures: faults, why: fault, act: faultAct }),
+        ...working().flatMap((one) => one.states()),
+      ],
       async test(name, signal) {
         const tests = await testReceivers(testDeps(), options, { name, signal })
         for (const { name: one, ok } of tests ?? [])
@@ -151,21 +158,13 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
   function situationNow(): Situation | null {
     try {
       const situation = withVerdict(deps.situation())
-      if (faults > 0) deps.emit({ kind: 'alert_receiver_works', receiver: everyReceiver })
       faults = 0
       return situation
     } catch (error) {
       faults += 1
-      const act = 'Keep the log and report it. `/status` shows the same fault.'
-      const why = `The state cannot be read: ${messageOf(error)}`
-      deps.emit({
-        kind: 'alert_failed',
-        receiver: everyReceiver,
-        why,
-        act,
-        failures: faults,
-        retryInMs: lookEveryMs,
-      })
+      fault = `The state cannot be read: ${messageOf(error)}`
+      const about = { receiver: everyReceiver, why: fault, act: faultAct, failures: faults }
+      deps.emit({ kind: 'alert_failed', ...about, retryInMs: lookEveryMs })
       return null
     }
   }
@@ -186,7 +185,7 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
         entry.sender.use(settingsOf(config), changeOf(entry.config, config))
         entry.config = config
       },
-      end: ({ sender }) => sender.stop(true),
+      end: ({ sender }) => sender.stop(),
     })
     heartbeats = applied(heartbeats, alerts.heartbeats, {
       make: (config) => ({ config, heartbeat: createHeartbeat(deps, heartbeatOf(config)) }),
@@ -194,7 +193,7 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
         entry.heartbeat.use(heartbeatOf(config), heartbeatKey(config) === heartbeatKey(entry.config))
         entry.config = config
       },
-      end: ({ heartbeat }) => heartbeat.stop(true),
+      end: ({ heartbeat }) => heartbeat.stop(),
     })
   }
 
@@ -275,7 +274,7 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
   async function stop(): Promise<void> {
     isStopped = true
     cancel()
-    await Promise.all([...working().map((one) => one.stop(false)), ...ending])
+    await Promise.all([...working().map((one) => one.stop()), ...ending])
     if (senders.size > 0) await write()
   }
 }

@@ -10,8 +10,9 @@
 // It runs in the event loop of the gateway, so a gateway that hangs sends none.
 
 import type { Clock } from '../std/clock.ts'
+import type { State } from '../domain/condition-state.ts'
 import type { Emit } from '../domain/event.ts'
-import { tryOnce } from './receiver-try.ts'
+import { failingState, tryOnce } from './receiver-try.ts'
 import type { AlertReceiverView, Sent, Situation } from './types.ts'
 
 export type HeartbeatRequest = {
@@ -45,7 +46,8 @@ export type Heartbeat = {
   /** Another target gets a request at once. */
   use(settings: HeartbeatSettings, isSameTarget: boolean): void
   retryNow(): void
-  stop(isRemoved: boolean): Promise<void>
+  states(): readonly State[]
+  stop(): Promise<void>
 }
 
 const changeMinMs = 10_000
@@ -64,10 +66,12 @@ export function createHeartbeat(
   let lastSentAt: number | null = null
   let lastFailedAt: number | null = null
   let lastFailure: string | null = null
+  let lastAct = ''
   const counts = { sent: 0, failed: 0 }
   let running: Promise<void> | null = null
 
-  return { look, view, use, retryNow, stop }
+  const states = () => failingState(settings.name, { failures, why: lastFailure, act: lastAct })
+  return { look, view, states, use, retryNow, stop }
 
   function look(situation: Situation): void {
     const nowMs = clock.monotonic()
@@ -92,7 +96,6 @@ export function createHeartbeat(
     if (sent.kind === 'sent') {
       counts.sent += 1
       lastSentAt = clock.now()
-      if (failures > 0) emit({ kind: 'alert_receiver_works', receiver: name })
       failures = 0
       return
     }
@@ -100,6 +103,7 @@ export function createHeartbeat(
     counts.failed += 1
     lastFailedAt = clock.now()
     lastFailure = sent.why
+    lastAct = sent.act
     const retryInMs = Math.min(everyMs, retryMinMs * 2 ** Math.min(failures - 1, 20))
     retryAt = clock.monotonic() + retryInMs
     emit({ kind: 'alert_failed', receiver: name, why: sent.why, act: sent.act, failures, retryInMs })
@@ -133,9 +137,8 @@ export function createHeartbeat(
     }
   }
 
-  async function stop(isRemoved: boolean): Promise<void> {
+  async function stop(): Promise<void> {
     stopping.abort()
-    if (isRemoved && failures > 0) emit({ kind: 'alert_receiver_removed', receiver: settings.name })
     await running
   }
 }

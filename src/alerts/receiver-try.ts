@@ -3,6 +3,7 @@
 import { messageOf } from '../std/gateway-error.ts'
 import { formatDuration } from '../std/quantity.ts'
 import type { Clock } from '../std/clock.ts'
+import type { State } from '../domain/condition-state.ts'
 import type { Sent } from './types.ts'
 
 /** For ending a try: connections and child processes are killed then. */
@@ -49,4 +50,15 @@ export async function tryOnce(
     stop.removeEventListener('abort', leave)
     cancel()
   }
+}
+
+/** Tries in a row. Fewer are an interruption that a person need not know. */
+const failuresMax = 3
+
+export function failingState(
+  receiver: string,
+  { failures, why, act }: { failures: number; why: string | null; act: string },
+): State[] {
+  if (failures < failuresMax) return []
+  return [{ code: 'ALERTS_FAILING', receiver, failures, why: why ?? '', act }]
 }

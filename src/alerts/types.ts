@@ -1,6 +1,7 @@
 // types.ts: what an alert is, what a receiver does with it, and what is shown of both.
 
 import type { EpochMs } from '../std/clock.ts'
+import type { State } from '../domain/condition-state.ts'
 
 export type AlertSeverity = 'info' | 'warning' | 'error' | 'critical'
 
@@ -134,6 +135,8 @@ export type AlertTest = {
 /** What ops shows and starts. */
 export type AlertsStage = {
   receivers(): readonly AlertReceiverView[]
+  /** What is wrong now. */
+  states(): readonly State[]
   /** Sends a test to each, or to one; null: there is no receiver of this name. */
   test(name: string | null, signal: AbortSignal): Promise<readonly AlertTest[] | null>
 }

@@ -27,7 +27,7 @@ import type { CheckStore, OpenStore } from '../storage/storage.ts'
 import { createActiveMapping } from './active-mapping.ts'
 import type { BackfillRule } from './backfill-rule.ts'
 import { startBridgeSessions, withFormerFilters } from './bridge-sessions/bridge-sessions.ts'
-import { startCertificateWatch } from './certificate-watch/certificate-watch.ts'
+import { createCertificateWatch } from './certificate-watch/certificate-watch.ts'
 import { createConfigReload } from './config-reload/config-reload.ts'
 import { custodyDeps } from './custody-wiring/custody-wiring.ts'
 import { startDeadLetterWork } from './dead-letter-work.ts'
@@ -174,8 +174,7 @@ async function openIncoming(
   // Before its start: one that fails leaves timers that write to the spool.
   opened(() => ingest.close())
   records.followClients(ingest.clients)
-  const certificates = startCertificateWatch({ clock, emit }, config)
-  opened(async () => certificates.stop())
+  const certificates = createCertificateWatch({ clock }, config)
   ops.attach({ certificates })
   let { silence } = config.ops
   const reload = createConfigReload(
@@ -240,7 +239,6 @@ async function openIncoming(
     {
       // The times of messages and devices are compared with it.
       clock: { ...clock, now: ourTime.now },
-      emit,
       counters: ingest.counters,
       notListening: devices.notListening,
       addressOf: ({ sender }) => (sender && ingest.clients.find(sender.clientId)?.address) ?? null,
@@ -260,7 +258,7 @@ async function openIncoming(
     sessionOptions,
   )
   opened(() => bridgeSessions.stop())
-  return { ingest, activeMapping, deadLetters, reload, certificates, traffic, bridgeSessions, heapWork, taps }
+  return { ingest, activeMapping, deadLetters, reload, traffic, bridgeSessions, heapWork, taps }
 }
 
 /** Of a config; a reload puts other receivers in force. */
@@ -279,7 +277,6 @@ export async function closeStages(
     activeMapping,
     deadLetters,
     reload,
-    certificates,
     traffic,
     bridgeSessions,
     heapWork,
@@ -290,7 +287,6 @@ export async function closeStages(
   const cancel = clock.after(deadlineMs * submissionShare, () => deadline.abort())
   try {
     await reload.stop()
-    certificates.stop()
     heapWork?.stop()
     await traffic.stop()
     await bridgeSessions.stop()

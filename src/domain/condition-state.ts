@@ -7,7 +7,27 @@
 import type { EpochMs } from '../std/clock.ts'
 import type { HeldReason } from './held.ts'
 import type { BatchId, ProviderName } from './ids.ts'
-import type { StallReason } from './event-fields/stall-event.ts'
+
+/** Why nothing of a provider moves although its endpoint is available. */
+export type StallReason =
+  | 'rate_limit'
+  | 'no_place'
+  | 'preparing'
+  | 'batches_full'
+  | 'failing'
+  | 'forbidden_trial'
+  | 'isolation'
+  | 'acceptance'
+  | 'dead_letters_full'
+  | 'unknown'
+
+/** The median gap, the pauses of the last days, the setting; `new`: too few messages to know. */
+export type SilenceBasis = 'median' | 'days' | 'setting' | 'new'
+
+/** What devices that fell silent together have in common: the address of their clients, a bridge, ... */
+export type SilentPart = 'address' | 'bridge' | 'source' | 'provider' | 'all'
+
+export type SilentDevice = { readonly device: string; readonly assetId: string; readonly lastAt: EpochMs }
 
 type Failing = {
   provider: ProviderName
@@ -91,6 +111,67 @@ export type StateFacts = {
     untilAt: EpochMs
     requestId: string | null
   }
+
+  // devices
+  /** `sinceAt`: when the last message came; null where none ever came. `quiet`: a quiet hour or day. */
+  DEVICES_SILENT: {
+    sinceAt: EpochMs | null
+    /** In this run. */
+    silentMs: number
+    limitMs: number
+    basis: SilenceBasis
+    quiet: boolean
+  }
+  /** The longest silence first, at most 200; `of`: devices that are known. */
+  DEVICE_SILENT: { devices: readonly SilentDevice[]; total: number; of: number }
+  FLEET_PART_SILENT: {
+    part: SilentPart
+    /** Empty where they have nothing in common. */
+    name: string
+    devices: number
+    /** Devices of the part that sent in the hour before, and all that are known. */
+    of: number
+    total: number
+    /** When the last of them sent, and the time between the last messages of the first and the last one. */
+    lastAt: EpochMs
+    withinMs: number
+    examples: string
+  }
+  /** `reasons`: the most frequent ones, with their numbers. */
+  NOTHING_MAPPED: { messages: number; duplicates: number; spanMs: number; reasons: string }
+  /** `isMany`: they are a tenth of those that send, or more. */
+  DEVICES_REPEATING: { devices: number; sending: number; example: string; isMany: boolean }
+  DEVICES_NOT_MAPPED: {
+    devices: number
+    sending: number
+    example: string
+    reasons: string
+    isMany: boolean
+    /** Those that were mapped before, or are listed, and whose messages are kept. */
+    named: readonly string[]
+  }
+  MODEL_UNKNOWN: { source: string; devices: number; what: string }
+  /** Of `device`: the field, why, and of how many of its records. `devices`: all that have such a field. */
+  VALUES_WITHHELD: {
+    source: string
+    devices: number
+    device: string
+    field: string
+    reason: string
+    withheld: number
+    records: number
+  }
+  POSITIONS_SWAPPED: { source: string; device: string; devices: number }
+  /** Clock of this machine minus that of the devices. */
+  CLOCK_SUSPECT: { skewMs: number; devices: number; judged: number }
+  /** Arrival minus device time: whole hours, or hours and a half. */
+  DEVICES_HOURS_OFF: { offsetMs: number; devices: number; example: string }
+
+  // the gateway
+  /** `certificate`: what it is for, and the address or name of that. `endsSoon`: it has not ended yet. */
+  CERTIFICATE_EXPIRES: { certificate: string; detail: string; endsSoon: boolean }
+  /** `failures`: tries in a row; 0 where a mail relay took the alert and refused some recipients. */
+  ALERTS_FAILING: { receiver: string; failures: number; why: string; act: string }
 }
 
 export type StateCode = keyof StateFacts

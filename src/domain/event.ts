@@ -24,7 +24,6 @@ import { clockEventFields } from './event-fields/clock-event.ts'
 import { ingestEventFields, listenerEventFields } from './event-fields/ingest-event.ts'
 import { alertEventFields, conditionEventFields, opsEventFields } from './event-fields/ops-event.ts'
 import { spoolEventFields, type HoldReason } from './event-fields/spool-event.ts'
-import { stallEventFields } from './event-fields/stall-event.ts'
 
 export type { HoldReason } from './event-fields/spool-event.ts'
 
@@ -198,8 +197,6 @@ export const eventFields = {
   },
   body_changed: { batchId },
   lane_rotated: { provider, lane, payloads, why },
-
-  ...stallEventFields,
 
   ...conditionEventFields,
   ...opsEventFields,

@@ -44,7 +44,7 @@ export type StageViews = {
   delivery: (Pick<Delivery, 'providers' | 'counters'> & Partial<StateSource>) | null
   traffic?: StateSource | null
   /** Shows messages as they come. */
-  certificates?: { certificates(): readonly CertificateView[] } | null
+  certificates?: ({ certificates(): readonly CertificateView[] } & Partial<StateSource>) | null
   taps?: Pick<Taps, 'open'> | null
   mapping?: MappingStage | null
   /** To list the quarantine. */
@@ -125,7 +125,7 @@ export type MappingStage = {
   devices(): AsyncIterable<readonly DeviceView[]>
   /** At the last check. */
   deviceTotals(): DeviceTotals
-}
+} & Partial<StateSource>
 
 export type DeviceTotals = RecordCounters & {
   /** Rows of the device table. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createDeviceMonitor } from '../../src/app/device-monitor/device-monitor.ts'
 import type { SilentDevices } from '../../src/app/traffic-watch/silent-devices.ts'
 import type { KnownBy } from '../../src/domain/arrival.ts'
-import type { GatewayEvent } from '../../src/domain/event.ts'
+import type { StateCode } from '../../src/domain/condition-state.ts'
 import type { Mapping } from '../../src/mapping/mapping.ts'
 import { clientView, deviceRecords } from '../support/device-records-world.ts'
 import { openMapperOf, messageOf, truckSource } from '../support/mapping-world.ts'
@@ -16,7 +16,6 @@ type Options = { by?: KnownBy | null; silences?: SilentDevices | null; families?
 /** Devices of one source. `families`: of its odometer, which then needs a model. */
 function world({ by = null, silences = null, families }: Options = {}) {
   const clock = createFakeClock()
-  const events: GatewayEvent[] = []
   const odometer = { type: 'OBD_LIFETIME_ODOMETER', path: 'km', unit: 'km' }
   const source = families
     ? truckSource(
@@ -40,7 +39,6 @@ function world({ by = null, silences = null, families }: Options = {}) {
   const look = createDeviceMonitor({
     clock,
     ourTime: { now: clock.now, view: () => ({ by, offsetMs: 0, isDisputed: false }), comparedToDevices() {} },
-    emit: (event) => void events.push(event),
     records,
     active: () => ({ mapper, mapping, topics: () => [] }),
   })
@@ -62,7 +60,6 @@ function world({ by = null, silences = null, families }: Options = {}) {
   }
   return {
     clock,
-    events,
     look,
     mapper,
     send,
@@ -78,8 +75,8 @@ function world({ by = null, silences = null, families }: Options = {}) {
         await clock.advance(minute)
       }
     },
-    kinds: () => events.map(({ kind }) => kind),
-    ofKind: (kind: GatewayEvent['kind']) => events.filter((event) => event.kind === kind),
+    codes: () => look.states().map(({ code }) => code),
+    ofCode: (code: StateCode) => look.states().filter((state) => state.code === code),
   }
 }
 
@@ -94,24 +91,24 @@ test('a client whose id is the name of no device is found by it', () => {
 })
 
 describe('clocks', () => {
-  test('that all differ by the same amount raise clock_suspect, until they do not', async () => {
-    const { clock, events, publish, kinds } = world()
+  test('that all differ by the same amount are CLOCK_SUSPECT, until they do not', async () => {
+    const { clock, ofCode, publish } = world()
     publish(10, () => -3_600_000)
     await clock.advance(10_000)
-    expect(events.find(({ kind }) => kind === 'clock_suspect')).toMatchObject({ devices: 10, judged: 10 })
+    expect(ofCode('CLOCK_SUSPECT')).toMatchObject([{ devices: 10, judged: 10 }])
     for (let count = 0; count < 20; count += 1) publish(10, () => 0)
     await clock.advance(10_000)
-    expect(kinds().filter((kind) => kind.startsWith('clock_'))).toEqual(['clock_suspect', 'clock_trusted'])
+    expect(ofCode('CLOCK_SUSPECT')).toEqual([])
   })
 
   test.each<[string, Options, (n: number) => number]>([
     ['bring a backlog, where the service confirms our time', { by: 'service' }, () => 3_600_000],
     ['that differ by different amounts are a fault of the devices', {}, (n) => n * 3_600_000],
   ])('%s', async (_, options, skewMs) => {
-    const { clock, kinds, publish } = world(options)
+    const { clock, codes, publish } = world(options)
     publish(10, skewMs)
     await clock.advance(10_000)
-    expect(kinds()).not.toContain('clock_suspect')
+    expect(codes()).not.toContain('CLOCK_SUSPECT')
   })
 
   test('each device is shown with the client that sent its last message', () => {
@@ -136,69 +133,69 @@ describe('clocks', () => {
   })
 })
 
-test('devices without a model are reported once per source and number, and again after a swap', async () => {
-  const { clock, ofKind, look, publish } = world({ families: { truck: ['FMC6*'] } })
+test('devices without a model are counted for each source, until another mapping is in force', async () => {
+  const { clock, ofCode, look, publish } = world({ families: { truck: ['FMC6*'] } })
   publish(3, () => 0)
   await clock.advance(30_000)
-  const reported = () => ofKind('model_unknown')
-  expect(reported()).toEqual([{ kind: 'model_unknown', source: 'trucks', devices: 3, what: 'odometer' }])
+  expect(ofCode('MODEL_UNKNOWN')).toEqual([
+    { code: 'MODEL_UNKNOWN', source: 'trucks', devices: 3, what: 'odometer' },
+  ])
   look.mappingChanged()
-  expect(reported().at(-1)).toMatchObject({ devices: 0 })
+  expect(ofCode('MODEL_UNKNOWN')).toEqual([])
 })
 
 describe('values that cannot be', () => {
-  test('are told of when most of a device are so for 15 minutes, until they are not', async () => {
-    const { pass, ofKind } = world()
+  test('are a state when most of a device are so for 15 minutes, until they are not', async () => {
+    const { pass, ofCode } = world()
     await pass(14, { bad: { speed: 999_999 }, 'half bad': { speed: 300 }, good: { speed: 50 } })
-    expect(ofKind('values_withheld')).toEqual([])
+    expect(ofCode('VALUES_WITHHELD')).toEqual([])
     await pass(3, { bad: { speed: 999_999 }, 'half bad': { speed: 30 }, good: { speed: 50 } })
-    expect(ofKind('values_withheld')).toMatchObject([
+    expect(ofCode('VALUES_WITHHELD')).toMatchObject([
       { source: 'trucks', devices: 2, device: 'bad', field: 'speed', reason: 'above maximum' },
     ])
     await pass(40, { bad: { speed: 60 }, 'half bad': { speed: 30 }, good: { speed: 50 } })
-    expect(ofKind('values_withheld').slice(1)).toMatchObject([{ source: 'trucks', devices: 0 }])
+    expect(ofCode('VALUES_WITHHELD')).toEqual([])
   })
 
   test('are usual where they are few, and need ten records or a day', async () => {
-    const { pass, ofKind, send, clock } = world()
+    const { pass, ofCode, send, clock } = world()
     for (let n = 0; n < 20; n += 1) {
       await pass(1, { truck: { speed: 999_999 } })
       await pass(2, { truck: { speed: 60 } })
     }
-    expect(ofKind('values_withheld')).toEqual([])
+    expect(ofCode('VALUES_WITHHELD')).toEqual([])
     for (let n = 0; n < 5; n += 1) {
       send('rare', { speed: 999_999 })
       await clock.advance(300 * minute)
     }
-    expect(ofKind('values_withheld')).toMatchObject([{ device: 'rare', devices: 1, withheld: 5, records: 5 }])
+    expect(ofCode('VALUES_WITHHELD')).toMatchObject([{ device: 'rare', devices: 1, withheld: 5, records: 5 }])
   })
 
   test('are no placeholders', async () => {
-    const { pass, ofKind } = world()
+    const { pass, ofCode } = world()
     await pass(20, { truck: { km: 4_294_967_295 } })
-    expect(ofKind('values_withheld')).toEqual([])
+    expect(ofCode('VALUES_WITHHELD')).toEqual([])
   })
 
   test('end with the mapping that judged them', async () => {
-    const { pass, ofKind, look } = world()
+    const { pass, ofCode, look } = world()
     await pass(17, { bad: { speed: 999_999 } })
+    expect(ofCode('VALUES_WITHHELD')).toMatchObject([{ devices: 1 }])
     look.mappingChanged()
-    expect(ofKind('values_withheld')).toMatchObject([{ devices: 1 }, { devices: 0 }])
+    expect(ofCode('VALUES_WITHHELD')).toEqual([])
   })
 
-  test('are told of when latitude and longitude look swapped, until they do not', async () => {
-    const { pass, ofKind, mapper } = world()
+  test('are a state when latitude and longitude look swapped, until they do not', async () => {
+    const { pass, ofCode, mapper } = world()
     const names = ['a', 'b', 'c', 'd', 'e', 'f']
     await pass(1, Object.fromEntries(names.map((name) => [name, {}])))
     await pass(1, { other: { lat: 13, lon: 52 }, another: { lat: 13.1, lon: 52.1 } })
-    expect(ofKind('positions_swapped')).toEqual([
-      { kind: 'positions_swapped', source: 'trucks', device: 'other', devices: 2 },
+    expect(ofCode('POSITIONS_SWAPPED')).toEqual([
+      { code: 'POSITIONS_SWAPPED', source: 'trucks', device: 'other', devices: 2 },
     ])
     expect(mapper.counters().watched).toMatchObject({ swapped: 2, fleet: 8, beyond: 0 })
     await pass(16, { other: {}, another: {} })
-    expect(ofKind('positions_swapped').slice(1)).toEqual([
-      { kind: 'positions_swapped', source: 'trucks', device: '', devices: 0 },
-    ])
+    expect(ofCode('POSITIONS_SWAPPED')).toEqual([])
   })
 })
 
@@ -208,6 +205,7 @@ test('silence is judged when the records are read, or cannot be for two minutes'
     begin: () => void looks.push(looks.length),
     add: () => undefined,
     end: () => undefined,
+    states: () => [],
     record: () => [],
   }
   const { clock } = world({ silences })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createHourOffsets } from '../../src/app/device-monitor/hour-offsets.ts'
-import type { GatewayEvent } from '../../src/domain/event.ts'
+import type { State } from '../../src/domain/condition-state.ts'
 
 const now = Date.UTC(2026, 4, 4, 12)
 const hourMs = 3_600_000
@@ -13,13 +13,10 @@ const clock = {
   sender: null,
 }
 
-function lookAt(clocks: readonly Partial<typeof clock>[]): GatewayEvent[] {
-  const events: GatewayEvent[] = []
-  const offsets = createHourOffsets({ emit: (event) => void events.push(event), now: () => now })
-  offsets.begin()
+function lookAt(clocks: readonly Partial<typeof clock>[]): State[] {
+  const offsets = createHourOffsets(now)
   clocks.forEach((one, index) => offsets.add(`truck-${index}`, { ...clock, ...one }))
-  offsets.end()
-  return events
+  return offsets.states()
 }
 
 describe('a clock that is off by whole hours', () => {
@@ -30,7 +27,7 @@ describe('a clock that is off by whole hours', () => {
     [hourMs + 50_000, hourMs],
   ])('is seen at a skew of %d ms', (skewMs, offsetMs) => {
     expect(lookAt([{ skewMs }, { skewMs }])).toEqual([
-      { kind: 'devices_hours_off', offsetMs, devices: 2, example: 'truck-0' },
+      { code: 'DEVICES_HOURS_OFF', offsetMs, devices: 2, example: 'truck-0' },
     ])
   })
 

@@ -1,16 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { createUnmappedDevices } from '../../src/app/device-monitor/unmapped-devices.ts'
 import type { Loss, Standing } from '../../src/device-records/device-records.ts'
-import type { EventOf, GatewayEvent } from '../../src/domain/event.ts'
+import type { State } from '../../src/domain/condition-state.ts'
 
 type Truck = { device: string; kind?: Loss['kind']; isListed?: boolean; mappedAt?: number | null }
 
 function world() {
   let now = 1_760_000_000_000
-  const events: GatewayEvent[] = []
-  const unmapped = createUnmappedDevices({ emit: (event) => void events.push(event), now: () => now })
+  const unmapped = createUnmappedDevices({ now: () => now })
+  let states: readonly State[] = []
   return {
-    events,
     look(trucks: readonly Truck[], afterMs = 10_000) {
       now += afterMs
       unmapped.begin()
@@ -26,9 +25,9 @@ function world() {
         const standing = { device, isSilent: false, isListed, lastMappedAt: mappedAt, loss: loss ?? null }
         unmapped.add(standing as Standing)
       }
-      unmapped.end()
+      states = unmapped.states()
     },
-    last: () => events.at(-1) as EventOf<'devices_not_mapped'> | undefined,
+    states: () => states,
   }
 }
 
@@ -40,28 +39,30 @@ const fleet = (kind?: Loss['kind']): Truck[] =>
 
 describe('a device whose messages give no payload', () => {
   test.each(['dead', 'quarantined'] as const)('is named where they are kept: %s', (kind) => {
-    const { look, last } = world()
+    const { look, states } = world()
     look(fleet(kind))
-    expect(last()).toMatchObject({ devices: 1, sending: 20, named: ['truck-0'], isMany: false })
+    expect(states()).toMatchObject([{ devices: 1, sending: 20, named: ['truck-0'], isMany: false }])
   })
 
   test('is no problem where the mapping ignores them, however many there are', () => {
-    const { look, last } = world()
+    const { look, states } = world()
     look(fleet().map((truck) => ({ ...truck, kind: 'ignored' as const })))
-    expect(last()).toMatchObject({ devices: 20, named: [], isMany: false })
+    expect(states()).toMatchObject([{ devices: 20, named: [], isMany: false }])
   })
 
   test('is not named where it is a stranger that was never mapped', () => {
-    const { look, last } = world()
+    const { look, states } = world()
     look([...fleet(), { device: 'stranger', kind: 'dead', isListed: false, mappedAt: null }])
-    expect(last()).toMatchObject({ devices: 1, named: [] })
+    expect(states()).toMatchObject([{ devices: 1, named: [] }])
   })
 
   test('stays named for ten minutes where it sends good messages between bad ones', () => {
-    const { look, events, last } = world()
-    for (let round = 0; round < 10; round += 1) look(fleet(round % 2 === 0 ? 'dead' : undefined))
-    expect(events).toHaveLength(1)
+    const { look, states } = world()
+    for (let round = 0; round < 10; round += 1) {
+      look(fleet(round % 2 === 0 ? 'dead' : undefined))
+      expect(states()).toMatchObject([{ devices: 1, named: ['truck-0'] }])
+    }
     look(fleet(), 700_000)
-    expect(last()).toMatchObject({ devices: 0, named: [] })
+    expect(states()).toEqual([])
   })
 })

@@ -1,13 +1,13 @@
 // device-monitor.ts: checks at intervals what is known about the devices: whether most clocks differ from
 // ours, which devices have no model, send what cannot be, map to nothing or repeat, which clocks are worst,
-// how many are silent. For events, /status and /devices; never on the hot path, and in slices, so that a
+// how many are silent. For conditions, /status and /devices; never on the hot path, and in slices, so that a
 // large fleet does not block the event loop.
 
 import { setImmediate as turn } from 'node:timers/promises'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { OurTime } from '../../domain/arrival.ts'
 import { noDevices } from '../../domain/device-state.ts'
-import type { Emit } from '../../domain/event.ts'
+import type { State } from '../../domain/condition-state.ts'
 import type { DeviceRecords } from '../../device-records/device-records.ts'
 import type { DeviceTotals, DeviceView } from '../../ops/ops.ts'
 import { createUnmappedDevices } from './unmapped-devices.ts'
@@ -23,20 +23,21 @@ export { createDeviceMessages } from './device-messages.ts'
 export type DeviceMonitor = {
   /** `clients`: those of the broker. `silences`: is given each device at each look. */
   start(clients: FoundClients, silences: SilentDevices | null): void
-  /** Another mapping is in force: the events about models begin again. */
+  /** Another mapping is in force: what the former one found is over. */
   mappingChanged(): void
   device(key: string): DeviceView | null
   devices(): AsyncIterable<readonly DeviceView[]>
   /** At the last check: the worst clocks, and how many devices are listed and silent. */
   worstClocks(): readonly DeviceView[]
   totals(): DeviceTotals
+  /** At the last check. */
+  states(): readonly State[]
   stop(): void
 }
 
 type Deps = {
   clock: Clock
   ourTime: Pick<OurTime, 'now'> & Pick<GatewayTime, 'view' | 'comparedToDevices'>
-  emit: Emit
   records: DeviceRecords
   active: ViewDeps['active']
 }
@@ -56,23 +57,18 @@ type LookTotals = CountedStates & Pick<DeviceTotals, 'checkedAt' | 'listed'>
 
 const noTotals: LookTotals = { total: 0, seen: 0, states: noDevices(), checkedAt: null, listed: 0 }
 
-export function createDeviceMonitor({ clock, ourTime, emit, records, active }: Deps): DeviceMonitor {
+export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): DeviceMonitor {
   let cancel: CancelTimer = () => {}
-  let suspect = false
   let worst: readonly DeviceView[] = []
-  /** Devices without a model in the last event, by source. */
-  const reported = new Map<string, number>()
-  /** What the last events said, by source. */
-  const swappedIn = new Map<string, number>()
-  const withheldIn = new Map<string, string>()
+  /** By the mapper, and by the last look at all devices. */
+  let ofMapper: readonly State[] = []
+  let ofLook: readonly State[] = []
   let totals = noTotals
   let clients: FoundClients | null = null
   let silences: SilentDevices | null = null
   const views = createDeviceViews({ clock, ourTime, active, records, clients: () => clients })
   const states = createStateCounts({ records, clients: () => clients })
-  const unmapped = createUnmappedDevices({ emit, now: clock.now })
-  const repeating = createRepeatingDevices({ emit })
-  const hourOffsets = createHourOffsets({ emit, now: clock.now })
+  const unmapped = createUnmappedDevices({ now: clock.now })
   const startedMs = clock.monotonic()
   let walking = false
   let stopped = false
@@ -84,7 +80,10 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
       void look()
       schedule()
     },
-    mappingChanged,
+    mappingChanged() {
+      ofMapper = [...ownClock()]
+    },
+    states: () => [...ofMapper, ...ofLook],
     device: views.device,
     devices,
     totals() {
@@ -103,74 +102,29 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
   }
 
   function check(): void {
-    checkOwnClock()
-    checkModels()
-    checkSuspects()
+    ofMapper = [...ownClock(), ...models(), ...suspects()]
     // Never rejects: it only reads what is in memory.
     if (!walking) void look()
   }
 
-  function checkOwnClock(): void {
+  function* ownClock(): Generator<State> {
     const { by, isDisputed } = ourTime.view()
     const common = active().mapper.commonClockSkew(ourTime.now())
     if (common !== null) ourTime.comparedToDevices(common.skewMs)
     // Where the service confirms our time, devices that are late together bring a backlog.
     const isConfirmed = by === 'devices' || (by === 'service' && !isDisputed)
-    const alike = isConfirmed ? null : common
-    if (alike !== null) emit({ kind: 'clock_suspect', ...alike })
-    else if (suspect) emit({ kind: 'clock_trusted' })
-    suspect = alike !== null
+    if (common !== null && !isConfirmed) yield { code: 'CLOCK_SUSPECT', ...common }
   }
 
-  function checkModels(): void {
-    for (const [source, { devices, what }] of active().mapper.counters().withoutModel) {
-      if (reported.get(source) === devices) continue
-      reported.set(source, devices)
-      emit({ kind: 'model_unknown', source, devices, what })
-    }
+  function* models(): Generator<State> {
+    for (const [source, found] of active().mapper.counters().withoutModel)
+      yield { code: 'MODEL_UNKNOWN', source, ...found }
   }
 
-  function checkSuspects(): void {
+  function* suspects(): Generator<State> {
     const { swapped, withheld } = active().mapper.suspects(ourTime.now())
-    for (const source of swappedIn.keys()) if (!swapped.has(source)) endSwapped(source)
-    for (const source of withheldIn.keys()) if (!withheld.has(source)) endWithheld(source)
-    for (const [source, found] of swapped) {
-      if (swappedIn.get(source) === found.devices) continue
-      swappedIn.set(source, found.devices)
-      emit({ kind: 'positions_swapped', source, ...found })
-    }
-    for (const [source, found] of withheld) {
-      const shown = `${found.devices}|${found.device}|${found.field}`
-      if (withheldIn.get(source) === shown) continue
-      withheldIn.set(source, shown)
-      emit({ kind: 'values_withheld', source, ...found })
-    }
-  }
-
-  function endSwapped(source: string): void {
-    swappedIn.delete(source)
-    emit({ kind: 'positions_swapped', source, device: '', devices: 0 })
-  }
-
-  function endWithheld(source: string): void {
-    withheldIn.delete(source)
-    emit({
-      kind: 'values_withheld',
-      source,
-      device: '',
-      field: '',
-      reason: '',
-      withheld: 0,
-      records: 0,
-      devices: 0,
-    })
-  }
-
-  function mappingChanged(): void {
-    for (const source of swappedIn.keys()) endSwapped(source)
-    for (const source of withheldIn.keys()) endWithheld(source)
-    for (const source of reported.keys()) emit({ kind: 'model_unknown', source, devices: 0, what: '' })
-    reported.clear()
+    for (const [source, found] of swapped) yield { code: 'POSITIONS_SWAPPED', source, ...found }
+    for (const [source, found] of withheld) yield { code: 'VALUES_WITHHELD', source, ...found }
   }
 
   /** A person asks: what the last look says may be old, and is shown beside counters of this moment. */
@@ -195,7 +149,8 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
     const { mapper, mapping } = active()
     let bad: [device: string, skewMs: number][] = []
     let count = 0
-    hourOffsets.begin()
+    const hourOffsets = createHourOffsets(clock.now())
+    const repeating = createRepeatingDevices()
     for (const [device, deviceClock] of mapper.deviceClocks()) {
       const { skewMs } = deviceClock
       hourOffsets.add(device, deviceClock)
@@ -205,9 +160,7 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
       if (++count % sliceDevices === 0) await turn()
       if (stopped) return
     }
-    hourOffsets.end()
     unmapped.begin()
-    repeating.begin()
     states.begin()
     const watched = areRecordsRead() ? silences : null
     watched?.begin(mapping.listedCount > 0)
@@ -220,8 +173,7 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
       if (++count % sliceDevices === 0) await turn()
       if (stopped) return
     }
-    unmapped.end()
-    repeating.end()
+    ofLook = [...hourOffsets.states(), ...unmapped.states(), ...repeating.states()]
     watched?.end()
     for (const _ of states.countOthers(mapping)) {
       if (++count % sliceDevices === 0) await turn()

@@ -1,6 +1,6 @@
 // unmapped-devices.ts: devices that send, and whose messages give no payload, while those of others do. A
 // device counts where its last message gave none, and at least five did for the same reason. Silent devices
-// do not count. The event comes where one more or one less is named, or their number has changed by a tenth.
+// do not count.
 //
 // It is a problem where they are many, or where a message of a device that was mapped before, or that the
 // device table lists, is kept: each such device is named, so that one more is news. What the mapping ignores
@@ -9,9 +9,9 @@
 // Where no device of the gateway gives a payload, traffic-watch.ts says so, too.
 
 import type { EpochMs } from '../../std/clock.ts'
-import type { Emit } from '../../domain/event.ts'
-import type { Standing } from '../../device-records/device-records.ts'
 import { plural } from '../../std/quantity.ts'
+import type { State } from '../../domain/condition-state.ts'
+import type { Standing } from '../../device-records/device-records.ts'
 
 const lossesMin = 5
 const manyShare = 0.1
@@ -24,8 +24,8 @@ export type UnmappedDevices = {
   /** Begins a look over all devices. */
   begin(): void
   add(standing: Standing): void
-  /** All were added. */
-  end(): void
+  /** When all were added. */
+  states(): readonly State[]
 }
 
 const newLook = () => ({
@@ -37,11 +37,9 @@ const newLook = () => ({
   reasons: new Map<string, number>(),
 })
 
-type Deps = { emit: Emit; now: () => EpochMs }
-
-export function createUnmappedDevices({ emit, now: timeNow }: Deps): UnmappedDevices {
-  let said = { devices: 0, isMany: false, named: '', reasons: '' }
+export function createUnmappedDevices({ now: timeNow }: { now: () => EpochMs }): UnmappedDevices {
   let now = newLook()
+  let reasonsBefore = ''
   /** When each that is a problem was one last: one that sends good messages between bad ones stays. */
   const problemAt = new Map<string, EpochMs>()
   return {
@@ -61,30 +59,24 @@ export function createUnmappedDevices({ emit, now: timeNow }: Deps): UnmappedDev
       if (now.reasons.has(reason) || now.reasons.size < reasonsMax)
         now.reasons.set(reason, (now.reasons.get(reason) ?? 0) + 1)
     },
-    end() {
-      const { sending, reasons, ignored } = now
-      const names = stillNamed()
-      const devices = Math.max(now.devices, names.length)
+    states() {
+      const { sending, ignored } = now
+      const named = stillNamed()
+      const devices = Math.max(now.devices, named.length)
+      if (devices === 0) return []
       const isMany = devices > ignored && devices - ignored >= sending * manyShare
-      const text = names.join()
-      const isSame =
-        Math.abs(devices - said.devices) <= said.devices / 10 && isMany === said.isMany && text === said.named
-      if (devices === 0 ? said.devices === 0 : isSame && said.devices > 0) return
-      const named = [...reasons].sort((a, b) => b[1] - a[1]).slice(0, reasonsShown)
-      const texts = named.map(([reason, count]) => `${plural(count, 'device')}: ${reason}`)
+      const example = now.example || (named[0] ?? '')
       // Those that send good messages at this moment were not looked at.
-      const why = texts.length === 0 ? said.reasons : texts.join('; ')
-      said = { devices, isMany, named: text, reasons: why }
-      emit({
-        kind: 'devices_not_mapped',
-        devices,
-        sending,
-        example: now.example || (names[0] ?? ''),
-        reasons: why,
-        isMany,
-        named: names,
-      })
+      reasonsBefore = reasonsText() || reasonsBefore
+      return [
+        { code: 'DEVICES_NOT_MAPPED', devices, sending, example, reasons: reasonsBefore, isMany, named },
+      ]
     },
+  }
+
+  function reasonsText(): string {
+    const most = [...now.reasons].sort((a, b) => b[1] - a[1]).slice(0, reasonsShown)
+    return most.map(([reason, count]) => `${plural(count, 'device')}: ${reason}`).join('; ')
   }
 
   function note(device: string): void {

@@ -17,8 +17,7 @@
 
 import { z } from 'zod'
 import type { EpochMs } from '../../std/clock.ts'
-import type { Emit } from '../../domain/event.ts'
-import type { SilentPart } from '../../domain/event-fields/stall-event.ts'
+import type { SilentPart, State } from '../../domain/condition-state.ts'
 import type { Standing } from '../../device-records/device-records.ts'
 
 export type SilentDevices = {
@@ -27,6 +26,8 @@ export type SilentDevices = {
   add(standing: Standing): void
   /** All were added. */
   end(): void
+  /** At the last look. */
+  states(): readonly State[]
   record(): SilentRecord
 }
 
@@ -47,7 +48,6 @@ type Part = SilentRecord[number]
 
 export type SilentDevicesDeps = {
   now: () => EpochMs
-  emit: Emit
   /** Of the client that sent the last message of the device; null where there is none. */
   addressOf: (standing: Standing) => string | null
   /** Message sources of which nothing can come now. */
@@ -78,7 +78,7 @@ const namesMax = 200
 type Heard = Standing & { lastSeen: EpochMs }
 
 export function createSilentDevices(
-  { now, emit, addressOf, closed }: SilentDevicesDeps,
+  { now, addressOf, closed }: SilentDevicesDeps,
   { after, stored }: Options,
 ): SilentDevices {
   const parsed = recordSchema.safeParse(stored)
@@ -88,9 +88,7 @@ export function createSilentDevices(
   let closedSources: ReadonlySet<string> = new Set()
   /** The fallen devices of the last look for parts. */
   let lookedAt = ''
-  /** What the last events said. */
-  let saidDevices = ''
-  const saidParts = new Map<string, string>()
+  let states: readonly State[] = []
   return {
     begin(hasTable) {
       heard = []
@@ -106,14 +104,14 @@ export function createSilentDevices(
       const newest = heard.reduce((latest, { lastSeen }) => Math.max(latest, lastSeen), 0)
       endParts()
       findParts(newest)
-      for (const part of parts) sayPart(part)
-      sayDevices(newest)
+      states = [...parts.map(partState), ...silentAlone(newest)]
       heard = []
     },
+    states: () => states,
     record: () => parts,
   }
 
-  function sayDevices(newest: EpochMs): void {
+  function silentAlone(newest: EpochMs): State[] {
     const ofParts = new Set(parts.flatMap(({ devices }) => devices))
     const silent = heard
       .filter((one) => isSilentAlone(one, newest) && !ofParts.has(one.device))
@@ -123,10 +121,8 @@ export function createSilentDevices(
       assetId,
       lastAt: lastSeen,
     }))
-    const text = JSON.stringify([silent.length, devices])
-    if (text === saidDevices || (silent.length === 0 && saidDevices === '')) return
-    saidDevices = silent.length === 0 ? '' : text
-    emit({ kind: 'device_silent', devices, total: silent.length, of: heard.length })
+    const [total, of] = [silent.length, heard.length]
+    return total === 0 ? [] : [{ code: 'DEVICE_SILENT', devices, total, of }]
   }
 
   function isSilentAlone(one: Heard, newest: EpochMs): boolean {
@@ -153,10 +149,7 @@ export function createSilentDevices(
     const silent = new Map(heard.map((one) => [one.device, one]))
     parts = parts.filter((part) => {
       const left = part.devices.filter((device) => (silent.get(device)?.lastSeen ?? Infinity) <= part.at)
-      if (left.length > 0 && left.length * 2 > part.devices.length) return true
-      saidParts.delete(nameOf(part))
-      emit({ kind: 'fleet_part_silent', part: part.kind, name: part.name, devices: 0, of: 0, ...noTimes })
-      return false
+      return left.length > 0 && left.length * 2 > part.devices.length
     })
   }
 
@@ -223,30 +216,13 @@ export function createSilentDevices(
     }
   }
 
-  function sayPart({ kind: part, name, at, withinMs, of, devices }: Part): void {
-    const key = nameOf({ kind: part, name })
+  function partState({ kind: part, name, at: lastAt, withinMs, of, devices }: Part): State {
     const members = new Set(devices)
-    const silent = heard.filter(({ device, lastSeen }) => lastSeen <= at && members.has(device)).length
-    if (saidParts.get(key) === String(silent)) return
-    saidParts.set(key, String(silent))
-    emit({
-      kind: 'fleet_part_silent',
-      part,
-      name,
-      devices: silent,
-      of,
-      total: heard.length,
-      lastAt: at,
-      withinMs,
-      examples: devices.slice(0, 5).join(', '),
-    })
+    const silent = heard.filter(({ device, lastSeen }) => lastSeen <= lastAt && members.has(device)).length
+    const examples = devices.slice(0, 5).join(', ')
+    const counts = { devices: silent, of, total: heard.length }
+    return { code: 'FLEET_PART_SILENT', part, name, ...counts, lastAt, withinMs, examples }
   }
-}
-
-const noTimes = { total: 0, lastAt: null, withinMs: 0, examples: '' }
-
-function nameOf({ kind, name }: Pick<Part, 'kind' | 'name'>): string {
-  return `${kind} ${name}`
 }
 
 /** The most that sent their last messages within the time of their rhythms, the earliest first. */

@@ -2,10 +2,11 @@
 // some do not (silent-devices.ts), devices send only what maps to nothing, and more comes in than is
 // delivered (backlog-watch.ts). It reads counters every few seconds, never the messages.
 //
-//   devices_silent      nothing came for longer than is usual (traffic-history.ts), or than `ops.silence`
-//                       allows. Severity `info` in quiet hours. Cleared by the next message
-//   nothing_mapped   at least 20 messages in 60 s or more, and each was ignored, quarantined, a dead
-//                    letter or a duplicate. Cleared by the next new payload or part
+//   DEVICES_SILENT   nothing came for longer than is usual (traffic-history.ts), or than `ops.silence`
+//                    allows. Severity `info` in quiet hours. Over with the next message, or when the setting
+//                    changes
+//   NOTHING_MAPPED   at least 20 messages in 60 s or more, and each was ignored, quarantined, a dead letter
+//                    or a duplicate. Over with the next new payload or part
 //
 // Before any message ever came, `firstMessageMs` is the limit; with fewer than five gaps, `fewMessagesMs`.
 // While the gateway did not run, or took nothing in (the spool is full, custody is in an outage, or nothing
@@ -17,8 +18,7 @@
 
 import { join } from 'node:path'
 import type { CancelTimer, Clock, EpochMs } from '../../std/clock.ts'
-import type { Emit } from '../../domain/event.ts'
-import type { State } from '../../domain/condition-state.ts'
+import type { SilenceBasis, State } from '../../domain/condition-state.ts'
 import type { IngestCounters } from '../../ingest/ingest.ts'
 import { isQuietAt, type SilenceConfig } from '../../ops/ops.ts'
 import { readRegular, replaceRegular } from '../../std/file-system/regular-file.ts'
@@ -51,7 +51,6 @@ type Counters = Pick<
 
 type Deps = {
   clock: Clock
-  emit: Emit
   counters: () => Counters
   /** Messages could come now: it is not the gateway itself that keeps them away. */
   takesIn: () => boolean
@@ -65,8 +64,6 @@ type Options = { spoolPath: string; silence: () => SilenceConfig }
 
 const checkEveryMs = 5000
 const writeEveryMs = 300_000
-/** While silence lasts, the event comes again, so that its severity follows the hour. */
-const repeatMs = 60_000
 const firstMessageMs = 600_000
 const fewMessagesMs = 3_600_000
 const unmappedMin = 20
@@ -89,7 +86,12 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
   schedule()
   return {
     silentDevices,
-    states: backlog.states,
+    *states() {
+      yield* silence.states()
+      yield* unmapped.states()
+      yield* backlog.states()
+      yield* silentDevices.states()
+    },
     async stop() {
       cancel()
       silence.check(deps.counters())
@@ -137,8 +139,10 @@ async function readStored(
   }
 }
 
+type Limit = { ms: number; basis: SilenceBasis }
+
 function createSilenceCheck(
-  { clock, emit, takesIn }: Pick<Deps, 'clock' | 'emit' | 'takesIn'>,
+  { clock, takesIn }: Pick<Deps, 'clock' | 'takesIn'>,
   config: () => SilenceConfig,
   history: TrafficHistory,
   lastBefore: EpochMs | null,
@@ -150,8 +154,8 @@ function createSilenceCheck(
   let checkedMs = startMs
   /** Until then nothing could come. */
   let closedMs = startMs
-  let silent: { emittedMs: number; quiet: boolean; after: SilenceConfig['after'] } | null = null
-  return { check, lastAt: () => last?.at ?? lastBefore }
+  let silent: { limit: Limit; after: SilenceConfig['after'] } | null = null
+  return { check, states, lastAt: () => last?.at ?? lastBefore }
 
   function check(counters: Counters): void {
     const nowMs = clock.monotonic()
@@ -172,31 +176,29 @@ function createSilenceCheck(
       if (pauseMs > 0 && closedMs <= last.ms) history.addPause(last.at, last.at + pauseMs)
     }
     last = { at, ms }
-    ended('message')
-  }
-
-  function ended(by: 'message' | 'config'): void {
-    if (silent !== null) emit({ kind: 'devices_sending', by })
     silent = null
   }
 
   function judge(nowMs: number): void {
-    const limit = limitNow()
-    const silentMs = nowMs - Math.max(last?.ms ?? startMs, closedMs)
     const { after } = config()
-    if (limit === null || silentMs <= limit.ms) {
-      if (silent !== null && silent.after !== after) ended('config')
-      return
-    }
-    const quiet = isQuietAt(config(), new Date(clock.now()))
-    if (silent !== null && silent.quiet === quiet && nowMs - silent.emittedMs < repeatMs) return
-    const first = silent === null
-    silent = { emittedMs: nowMs, quiet, after }
-    const sinceAt = last?.at ?? lastBefore
-    emit({ kind: 'devices_silent', sinceAt, silentMs, limitMs: limit.ms, basis: limit.basis, quiet, first })
+    if (silent?.after === after) return
+    const limit = limitNow()
+    silent = limit !== null && silentMs(nowMs) > limit.ms ? { limit, after } : null
   }
 
-  function limitNow(): { ms: number; basis: 'median' | 'days' | 'setting' | 'new' } | null {
+  function silentMs(nowMs: number): number {
+    return nowMs - Math.max(last?.ms ?? startMs, closedMs)
+  }
+
+  function states(): State[] {
+    if (silent === null) return []
+    const quiet = isQuietAt(config(), new Date(clock.now()))
+    const { ms: limitMs, basis } = silent.limit
+    const times = { sinceAt: last?.at ?? lastBefore, silentMs: silentMs(clock.monotonic()) }
+    return [{ code: 'DEVICES_SILENT', ...times, limitMs, basis, quiet }]
+  }
+
+  function limitNow(): Limit | null {
     const { after } = config()
     if (after === 'off') return null
     if (after !== 'auto') return { ms: after, basis: 'setting' }
@@ -206,24 +208,22 @@ function createSilenceCheck(
   }
 }
 
-function createUnmappedCheck({ clock, emit, counters }: Deps) {
+function createUnmappedCheck({ clock, counters }: Deps) {
   let from = snapshot(counters(), clock.monotonic())
-  let isUnmapped = false
-  return { check }
+  let unmapped: State | null = null
+  return { check, states: () => (unmapped === null ? [] : [unmapped]) }
 
   function check(now: Counters): void {
     if (usefulOf(now) !== from.useful) {
-      if (isUnmapped) emit({ kind: 'nothing_mapped_ended' })
-      isUnmapped = false
+      unmapped = null
       from = snapshot(now, clock.monotonic())
       return
     }
     const messages = uselessOf(now) - from.useless
-    if (isUnmapped || messages < unmappedMin || clock.monotonic() - from.ms < unmappedMs) return
-    isUnmapped = true
     const spanMs = clock.monotonic() - from.ms
+    if (messages < unmappedMin || spanMs < unmappedMs) return
     const duplicates = now.duplicates - from.duplicates
-    emit({ kind: 'nothing_mapped', messages, duplicates, spanMs, reasons: reasonsSince(from, now) })
+    unmapped = { code: 'NOTHING_MAPPED', messages, duplicates, spanMs, reasons: reasonsSince(from, now) }
   }
 }
 

@@ -1,6 +1,6 @@
 // stall.ts: why nothing of a provider moves although the endpoint is available.
 
-import type { StallReason } from '../../domain/event-fields/stall-event.ts'
+import type { StallReason } from '../../domain/condition-state.ts'
 import type { InFlightBatches } from '../policy/in-flight-batches.ts'
 import type { Wait } from '../policy/types.ts'
 

@@ -1,17 +1,11 @@
 // clock-event.ts: the events of the clock of this machine, and of how the time is known.
 
 import type { KnownBy } from '../arrival.ts'
-import { count, field } from './event-fields.ts'
+import { field } from './event-fields.ts'
 
 const offsetMs = field<number>('clock of the service minus clock of this machine, in ms')
 
 export const clockEventFields = {
-  clock_suspect: {
-    skewMs: field<number>('clock of this machine minus that of the devices, in ms'),
-    devices: count('devices that agree'),
-    judged: count('devices compared'),
-  },
-  clock_trusted: {},
   clock_known: {
     knownBy: field<KnownBy>('who says so: the system, the config, the devices or the service'),
     offsetMs: field<number>(offsetMs.meaning),

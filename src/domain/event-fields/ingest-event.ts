@@ -3,12 +3,9 @@
 
 import { count, device, field, source } from './event-fields.ts'
 
-const shown = field<string>('one of the devices; empty for none')
-
 const messageSource = field<string>('name of the message source')
 const clientId = field<string>('MQTT client id of the connection')
 
-const certificate = field<string>('what it is for, and the address or name of that')
 const listener = field<string>('address of the listener')
 
 export const listenerEventFields = {
@@ -20,12 +17,6 @@ export const listenerEventFields = {
     top: field<readonly string[]>('addresses with the most of them, and their number'),
   },
   listener_tls_works: { listener },
-  certificate_expires: {
-    certificate,
-    state: field<'ends_soon' | 'expired' | 'not_yet_valid'>('`ends_soon`: within 14 days'),
-    detail: field<string>('the same in words, with the date'),
-  },
-  certificate_renewed: { certificate },
   clients_refused: {
     reason: field<string>('stable code of the reason'),
     detail: field<string>('the reason in words'),
@@ -153,11 +144,6 @@ export const ingestEventFields = {
 
   rebirth_requested: { messageSource, topic: field<string>('topic of the command') },
 
-  model_unknown: {
-    source,
-    devices: count('devices without a known model'),
-    what: field<string>('fields that are omitted'),
-  },
   odometer_reset: {
     source,
     device,
@@ -167,20 +153,6 @@ export const ingestEventFields = {
     after: field<number>('reading that counts from now on'),
     withheld: count('readings that were not sent'),
     why: field<'agreed' | 'limit'>('the readings agree with each other, or as many as allowed were withheld'),
-  },
-  values_withheld: {
-    source,
-    devices: count('devices most of whose values of a field are not plausible'),
-    device: shown,
-    field: field<string>('field of that device'),
-    reason: field<string>('why, for most of the values'),
-    withheld: count('values of the field that are not plausible'),
-    records: count('records of the device in the same time'),
-  },
-  positions_swapped: {
-    source,
-    devices: count('devices whose latitude and longitude look swapped'),
-    device: shown,
   },
   field_lost: {
     source,

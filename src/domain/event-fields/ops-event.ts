@@ -80,6 +80,4 @@ export const alertEventFields = {
     retryInMs: field<number>('time until the next try, in ms'),
   },
   alert_incomplete: { receiver, why },
-  alert_receiver_works: { receiver },
-  alert_receiver_removed: { receiver },
 }

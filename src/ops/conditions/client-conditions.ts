@@ -87,15 +87,6 @@ export const clientConditions = {
       'it lists the addresses with their reasons. If they are none of yours, block them in the firewall.',
     quietMs: 1_800_000,
   },
-  CERTIFICATE_EXPIRES: {
-    severity: 'warning',
-    meaning:
-      'A certificate in the config ends within 14 days, or has expired (`error`): of a listener, its client ' +
-      'authorities, ops, a bridge or the delivery. With an expired one, devices or the other side refuse to connect.',
-    act:
-      'Renew it in the file that the config names. The gateway takes it over within seconds (`reload` does it at once). ' +
-      'Where RESTART_NEEDED names an option of its section, it may need the restart.',
-  },
   PROXY_HEADER_WRONG: {
     severity: 'warning',
     meaning: 'Connections are closed because of the PROXY protocol.',

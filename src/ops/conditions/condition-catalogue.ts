@@ -4,6 +4,7 @@
 //   delivery-conditions.ts those of endpoints, credentials and held batches
 //   slow-delivery-conditions.ts  those of a delivery that stands still, or works and not well
 //   client-conditions.ts   those of clients and their connections
+//   device-conditions.ts   those of devices
 //   gateway-conditions.ts  those of the gateway as a whole
 //   message-source-conditions.ts  those of bridges
 //
@@ -13,7 +14,8 @@
 
 import { clientConditions } from './client-conditions.ts'
 import { deliveryConditions } from './delivery-conditions.ts'
-import { gatewayConditions } from './gateway-conditions.ts'
+import { deviceConditions } from './device-conditions.ts'
+import { gatewayConditions, selfConditions } from './gateway-conditions.ts'
 import { messageSourceConditions } from './message-source-conditions.ts'
 import { slowDeliveryConditions } from './slow-delivery-conditions.ts'
 import { spoolConditions } from './spool-conditions.ts'
@@ -82,26 +84,13 @@ export const conditionCatalogue = {
   },
   ...clientConditions,
   ...messageSourceConditions,
+  ...deviceConditions,
   ...gatewayConditions,
+  ...selfConditions,
   MAPPING_STALE: {
     severity: 'error',
     meaning: 'The changed config or device table has errors. The previous mapping stays in force.',
     act: 'Correct the listed errors. The gateway reads the files again as soon as they change.',
-  },
-  MODEL_UNKNOWN: {
-    severity: 'warning',
-    meaning: 'Some devices have no known model. Fields that depend on the model are omitted.',
-    act:
-      'Fill in the column `model` of the device table, or set `model` of the source if all its devices ' +
-      'have the same model.',
-  },
-  VALUES_WITHHELD: {
-    severity: 'warning',
-    meaning: 'Most values of a field of some devices are not plausible. They are not sent.',
-    act:
-      'See `/devices/KEY` on ops.listen: it lists what was omitted, and the last value. Check path, unit and scale of the field in the ' +
-      'source with `map --explain`, and the wiring of the device. If the values are right, set `plausibility` of ' +
-      'the source. After a replaced unit, run `devices forget KEY`.',
   },
   FIELD_LOST: {
     severity: 'warning',
@@ -112,25 +101,6 @@ export const conditionCatalogue = {
       'Correct the path of the field in `map` of the source (`map --explain` shows what a message has) and reload. ' +
       'Then `dead-letters remap` sends the values that are missing, and none twice. Where the devices ' +
       'do without the field, remove it from `map`.',
-  },
-  POSITIONS_SWAPPED: {
-    severity: 'warning',
-    meaning: 'The latitude and longitude of some devices look swapped. They are sent as they are.',
-    act:
-      'Check the paths of `latitude` and `longitude` in the source, or the settings of the device. If the device ' +
-      'really is where it says, nothing needs to be done.',
-  },
-  CLOCK_SUSPECT: {
-    severity: 'error',
-    meaning: 'Most devices are off by the same time, so the clock of this machine is probably wrong.',
-    act: 'Check the clock (`timedatectl`). If it is right, find out what the devices have in common.',
-  },
-  DEVICES_HOURS_OFF: {
-    severity: 'warning',
-    meaning: 'The clocks of devices are off by whole hours. What is behind is delivered with these times.',
-    act:
-      'Set the time zone of the devices to UTC, or `zone` in `map.time` of their source where the time has no ' +
-      'zone of its own. Where it says UTC and is local, add `shift`, such as `shift: 2h` for clocks that are 2 h behind.',
   },
   CLOCK_UNKNOWN: {
     severity: 'warning',

@@ -1,61 +1,13 @@
 // gateway-conditions.ts: the conditions of the gateway as a whole: of devices and their mapping, of the
 // process, of the HTTP server and the audit log, and of alerts.
 
+import { bounded } from '../../std/quote.ts'
+import { sentence } from '../events/event-text.ts'
+import type { ConditionTable } from './types.ts'
+
 const dayMs = 86_400_000
 
 export const gatewayConditions = {
-  DEVICES_SILENT: {
-    severity: 'warning',
-    stops: 'receiving',
-    meaning:
-      'No device of the whole gateway sends for longer than usual (ops.silence). In quiet hours its severity is ' +
-      '`info`.',
-    act:
-      'Check the network of the depot, and that devices can reach the listeners or the broker of the bridge (`status` ' +
-      'shows the addresses). ' +
-      '`devices` shows who sent last.',
-  },
-  DEVICE_SILENT: {
-    severity: 'warning',
-    meaning: 'Single devices are silent for longer than ops.silence.device_after, while others send.',
-    act:
-      'Run `devices show KEY` for what is known of it. Where its silence is no fault, run `devices mute KEY --for 7d`, ' +
-      'or `devices forget KEY` where it is gone.',
-  },
-  FLEET_PART_SILENT: {
-    severity: 'warning',
-    meaning:
-      'At least five devices with something in common, and most of those that have it, fell silent at once. Other ' +
-      'devices send.',
-    act: 'Check what they have in common: a router, a link, a site.',
-  },
-  NOTHING_MAPPED: {
-    severity: 'warning',
-    meaning: 'Devices send, and none of their messages becomes a new payload.',
-    act:
-      'Use `tap` to see the messages, and `map --explain` with one of them. Check topics and sources of the ' +
-      'config, and the device table. Where the messages are duplicates, see DEVICES_REPEATING.',
-  },
-  DEVICES_REPEATING: {
-    severity: 'warning',
-    meaning:
-      'Devices send the same messages again and again: each is a duplicate, which is acknowledged and not delivered. ' +
-      '`info` where they are less than a tenth of the devices that send.',
-    act:
-      'Run `devices --state repeating`, and `devices show KEY` for one of them. Check its clock, its receiver and its ' +
-      'firmware: the time and the values of its messages do not change. Nothing where it is parked and repeats its ' +
-      'last fix.',
-  },
-  DEVICES_NOT_MAPPED: {
-    severity: 'warning',
-    meaning:
-      'Devices send, and their messages give no payload, while those of other devices do. `info` where the ' +
-      'mapping ignores what they send, or where they are less than a tenth of the devices that send, and none of them ' +
-      'was mapped before.',
-    act:
-      'Run `devices --state not_mapped`, and `devices show KEY` for one of them. Correct the source, or add the device ' +
-      'to the table.',
-  },
   LAST_RUN_ENDED_UNCLEAN: {
     severity: 'warning',
     meaning:
@@ -91,12 +43,39 @@ export const gatewayConditions = {
     act: 'See `request_refused` in the log for their address. Block it, or correct the password there.',
     quietMs: 600_000,
   },
+} as const
 
+export const selfConditions: ConditionTable<'CERTIFICATE_EXPIRES' | 'ALERTS_FAILING'> = {
+  CERTIFICATE_EXPIRES: {
+    severity: 'warning',
+    meaning:
+      'A certificate in the config ends within 14 days, or has expired (`error`): of a listener, its client ' +
+      'authorities, ops, a bridge or the delivery. With an expired one, devices or the other side refuse to connect.',
+    act:
+      'Renew it in the file that the config names. The gateway takes it over within seconds (`reload` does it at once). ' +
+      'Where RESTART_NEEDED names an option of its section, it may need the restart.',
+    cause: ({ certificate, detail, endsSoon }) => ({
+      key: certificate,
+      what: bounded(detail, 300),
+      why: endsSoon ? 'It ends within 14 days.' : 'Connections that need it are refused.',
+      severity: endsSoon ? 'warning' : 'error',
+    }),
+  },
   // Nothing is late or lost by this one.
   ALERTS_FAILING: {
     severity: 'warning',
     meaning:
       'A receiver of alerts or a heartbeat cannot be reached. What it does not know yet is sent when it can be reached.',
     act: 'See the reason. Correct the receiver in the section `alerts`, then run `telemetry-gateway alerts test`.',
+    cause: ({ receiver, failures, why, act }) => ({
+      key: receiver,
+      what:
+        failures === 0
+          ? `Some recipients of ${receiver} get no alerts.`
+          : `The receiver ${receiver} gets no alerts: ${failures} tries in a row failed.`,
+      why: sentence(why),
+      act: failures === 0 ? act : `${sentence(act)} Then run \`telemetry-gateway alerts test ${receiver}\`.`,
+      present: Math.max(1, failures),
+    }),
   },
-} as const
+}

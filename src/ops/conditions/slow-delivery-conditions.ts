@@ -4,7 +4,7 @@
 import { isoTime } from '../../std/clock.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
-import type { StallReason } from '../../domain/event-fields/stall-event.ts'
+import type { StallReason } from '../../domain/condition-state.ts'
 import type { StateFacts } from '../../domain/condition-state.ts'
 import { forProvider, sentence } from '../events/event-text.ts'
 import type { Cause, ConditionTable } from './types.ts'

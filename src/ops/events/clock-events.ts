@@ -6,7 +6,7 @@ import type { EventName, EventOf } from '../../domain/event.ts'
 import { noKey, offsetText } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
-type ClockEvent = Extract<EventName, `clock_${string}`> | 'devices_hours_off'
+type ClockEvent = Extract<EventName, `clock_${string}`>
 
 const sources = {
   kernel: 'the operating system keeps the clock synchronised',
@@ -54,48 +54,6 @@ export const clockEvents: EventTable<ClockEvent> = {
       }),
     },
   },
-  clock_suspect: {
-    level: 'error',
-    repeats: () => '',
-    raises: {
-      CLOCK_SUSPECT: ({ skewMs, devices, judged }) => ({
-        what:
-          `The clock of this machine is probably wrong: ${devices} of ${judged} devices agree that it is ` +
-          `${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead' : 'behind'}.`,
-        why:
-          'The clocks of devices are independent of each other, so a common error comes from the ' +
-          'clock of this machine.' +
-          (skewMs > 0 ? ' Another possible cause: all of them send stored messages.' : ''),
-      }),
-    },
-  },
-  clock_trusted: {
-    meaning: 'Devices no longer agree that the clock of this machine is wrong.',
-    level: 'info',
-    text: () => 'The devices no longer agree that the clock of this machine is wrong.',
-    repeats: () => '',
-    clears: { CLOCK_SUSPECT: noKey },
-  },
-  devices_hours_off: {
-    meaning: 'Clocks of devices are off by whole hours; or they are no longer.',
-    level: { oneOf: ['info', 'warn'], of: ({ devices }) => (devices === 0 ? 'info' : 'warn') },
-    text: hoursOffText,
-    repeats: ({ offsetMs }) => String(offsetMs),
-    raises: {
-      DEVICES_HOURS_OFF: (event) =>
-        event.devices === 0
-          ? null
-          : {
-              key: String(event.offsetMs),
-              what: hoursOffText(event),
-              why: 'The last 15 messages of each agree. Such a device sends its local time as if it were UTC.',
-              present: event.devices,
-            },
-    },
-    clears: {
-      DEVICES_HOURS_OFF: ({ devices, offsetMs }) => (devices === 0 ? String(offsetMs) : undefined),
-    },
-  },
 }
 
 function knownText({ knownBy, offsetMs, isDisputed }: EventOf<'clock_known'>): string {
@@ -114,19 +72,4 @@ function correctedText({ messages, payloads, dead, keptAgain }: EventOf<'clock_v
     `Released ${plural(messages, 'message')} from quarantine: ${plural(payloads, 'payload')}, ` +
     `${plural(dead, 'dead letter')}.${kept}`
   )
-}
-
-function hoursOffText({
-  offsetMs,
-  devices,
-  example,
-}: {
-  offsetMs: number
-  devices: number
-  example: string
-}) {
-  const hours = `${formatDuration(Math.abs(offsetMs))} ${offsetMs > 0 ? 'behind' : 'ahead'}`
-  if (devices === 0) return `No clock of a device is ${hours} any more.`
-  if (devices === 1) return `The clock of ${example} is ${hours}.`
-  return `The clocks of ${devices} devices, such as ${example}, are ${hours}.`
 }

@@ -5,7 +5,7 @@
 //
 //   client-events (message-source-events, custody-events), spool-events, spool-loss-events,
 //   dead-letter-events, ingest-events, mapping-events, clock-events, delivery-events,
-//   stall-events, ledger-events, gateway-events, alert-events: the entries, by area
+//   ledger-events, gateway-events, alert-events: the entries, by area
 //   ../conditions/counted-conditions   the conditions that follow a counter
 //   ../conditions/         the codes of the conditions, their severity and what to do
 //   ../logging/            the log lines
@@ -26,9 +26,6 @@ import { ingestEvents } from './ingest-events.ts'
 import { ledgerEvents } from './ledger-events.ts'
 import { mappingEvents } from './mapping-events.ts'
 import { messageSourceEvents } from './client-events/message-source-events.ts'
-import { silenceEvents } from './stall-events/silence-events.ts'
-import { poorEvents } from './stall-events/poor-events.ts'
-import { stallEvents } from './stall-events/stall-events.ts'
 import { spoolEvents } from './spool-events.ts'
 import { spoolLossEvents } from './spool-loss-events.ts'
 import type { EventSpec, EventTable } from './types.ts'
@@ -44,9 +41,6 @@ export const eventTable: EventTable<EventName> = {
   ...spoolEvents,
   ...spoolLossEvents,
   ...deliveryEvents,
-  ...stallEvents,
-  ...silenceEvents,
-  ...poorEvents,
   ...deadLetterEvents,
   ...ledgerEvents,
   ...operatorEvents,

@@ -9,14 +9,7 @@ import type { EventTable } from './types.ts'
 
 type MappingEvent = Extract<
   EventName,
-  | `mapping_${string}`
-  | 'restart_needed'
-  | 'model_unknown'
-  | 'odometer_reset'
-  | 'values_withheld'
-  | 'positions_swapped'
-  | 'field_lost'
-  | 'field_found'
+  `mapping_${string}` | 'restart_needed' | 'odometer_reset' | 'field_lost' | 'field_found'
 >
 
 /** Some fifty problems of a config or a device table, each with its place. */
@@ -88,72 +81,6 @@ export const mappingEvents: EventTable<MappingEvent> = {
       (why === 'agreed' ? 'the last ones agree with each other.' : 'no more are withheld than that.'),
     repeats: ({ source, device, signal }) => `${source}|${device}|${signal}`,
   },
-  model_unknown: {
-    meaning:
-      'Devices have no known model, so some of their fields are omitted; or all devices have a known ' +
-      'model again.',
-    level: { oneOf: ['info', 'warn'], of: ({ devices }) => (devices === 0 ? 'info' : 'warn') },
-    text: (event) =>
-      event.devices === 0
-        ? `Source ${quote(event.source, 64)} has no devices without a known model any more.`
-        : withoutModel(event),
-    repeats: ({ source, devices }) => `${source}|${devices === 0}`,
-    raises: {
-      MODEL_UNKNOWN: (event) =>
-        event.devices === 0
-          ? null
-          : {
-              key: event.source,
-              what: withoutModel(event),
-              why: 'The meaning of some ids depends on the model. Neither device table nor source names it.',
-            },
-    },
-    clears: { MODEL_UNKNOWN: ({ source, devices }) => (devices === 0 ? source : undefined) },
-  },
-  values_withheld: {
-    meaning: 'Most values of a field of some devices are not plausible; or they are plausible again.',
-    act: 'See the condition.',
-    level: { oneOf: ['info', 'warn'], of: ({ devices }) => (devices === 0 ? 'info' : 'warn') },
-    text: (event) =>
-      event.devices === 0
-        ? `The values of all devices of source ${quote(event.source, 64)} are plausible again.`
-        : withheldText(event),
-    repeats: ({ source, devices }) => `${source}|${devices === 0}`,
-    raises: {
-      VALUES_WITHHELD: (event) =>
-        event.devices === 0
-          ? null
-          : {
-              key: event.source,
-              present: event.devices,
-              what: withheldText(event),
-              why: `The reason is mostly: ${event.reason}. Such values are omitted, or flagged, by \`plausibility\`.`,
-            },
-    },
-    clears: { VALUES_WITHHELD: ({ source, devices }) => (devices === 0 ? source : undefined) },
-  },
-  positions_swapped: {
-    meaning: 'The latitude and longitude of some devices look swapped; or they do not any more.',
-    act: 'See the condition.',
-    level: { oneOf: ['info', 'warn'], of: ({ devices }) => (devices === 0 ? 'info' : 'warn') },
-    text: (event) =>
-      event.devices === 0
-        ? `No positions of source ${quote(event.source, 64)} look swapped any more.`
-        : swappedText(event),
-    repeats: ({ source, devices }) => `${source}|${devices === 0}`,
-    raises: {
-      POSITIONS_SWAPPED: (event) =>
-        event.devices === 0
-          ? null
-          : {
-              key: event.source,
-              present: event.devices,
-              what: swappedText(event),
-              why: 'The position is far from all other devices, and near them when they are swapped. It is sent as it is.',
-            },
-    },
-    clears: { POSITIONS_SWAPPED: ({ source, devices }) => (devices === 0 ? source : undefined) },
-  },
   field_lost: {
     meaning: 'A field that the devices of a source had is in none of their messages any more.',
     act: 'See the condition.',
@@ -213,27 +140,4 @@ function fieldText(field: string): string {
   if (field === 'position') return 'positions'
   if (field === 'time') return 'their own times'
   return field.startsWith('signal ') ? `the ${field}` : field
-}
-
-function withheldText({ source, ...event }: EventOf<'values_withheld'>): string {
-  const { device, devices, field, withheld, records } = event
-  return (
-    `${withheld} of the last ${plural(records, 'record')} of device ${quote(device, 64)} had no plausible ` +
-    `${field}${othersText(devices)} (source ${quote(source, 64)}).`
-  )
-}
-
-function swappedText({ source, device, devices }: EventOf<'positions_swapped'>): string {
-  return (
-    `Latitude and longitude of device ${quote(device, 64)}${othersText(devices)} look swapped ` +
-    `(source ${quote(source, 64)}).`
-  )
-}
-
-function othersText(devices: number): string {
-  return devices === 1 ? '' : ` and of ${plural(devices - 1, 'other device')}`
-}
-
-function withoutModel({ source, devices, what }: EventOf<'model_unknown'>): string {
-  return `No known model for ${plural(devices, 'device')} of source ${quote(source, 64)}. Omitted: ${what}.`
 }

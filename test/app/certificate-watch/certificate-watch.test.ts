@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { startCertificateWatch } from '../../../src/app/certificate-watch/certificate-watch.ts'
+import { createCertificateWatch } from '../../../src/app/certificate-watch/certificate-watch.ts'
 import { certificatesOf, certificateWarnings, type Config } from '../../../src/config/config.ts'
 import { deliverySchema } from '../../../src/delivery/config.ts'
-import type { GatewayEvent } from '../../../src/domain/event.ts'
 import { ingestSchema } from '../../../src/ingest/config.ts'
 import { opsSchema } from '../../../src/ops/config.ts'
 import { createAuthority, type Certificate } from '../../support/certificates.ts'
@@ -58,25 +57,18 @@ describe('a certificate of the config', () => {
 })
 
 describe('while the gateway runs', () => {
-  test('it is reported 14 days before its end, again at its end, and no more when it is renewed', async () => {
+  test('it is a state 14 days before its end, worse from its end on, and none when it is renewed', async () => {
     const clock = createFakeClock()
-    const events: GatewayEvent[] = []
     const good = issue(-1, 400)
-    const watch = startCertificateWatch(
-      { clock, emit: (event) => events.push(event) },
-      configWith(issue(-90, 15), { ops: good }),
-    )
-    expect(events).toEqual([])
-    await clock.advance(dayMs + 3_600_000)
-    const certificate = 'listener mqtts://0.0.0.0:8883'
-    const soon = { kind: 'certificate_expires', certificate, state: 'ends_soon' }
-    expect(events).toMatchObject([soon])
+    const watch = createCertificateWatch({ clock }, configWith(issue(-90, 15), { ops: good }))
+    const states = () => [...watch.states()]
+    expect(states()).toEqual([])
+    await clock.advance(dayMs + 1000)
+    const found = { code: 'CERTIFICATE_EXPIRES', certificate: 'listener mqtts://0.0.0.0:8883' }
+    expect(states()).toMatchObject([{ ...found, endsSoon: true }])
     await clock.advance(14 * dayMs)
-    expect(events).toMatchObject([soon, { kind: 'certificate_expires', certificate, state: 'expired' }])
+    expect(states()).toMatchObject([{ ...found, endsSoon: false }])
     watch.use(configWith(good))
-    expect(events.slice(2)).toEqual([{ kind: 'certificate_renewed', certificate }])
-    expect(clock.pending()).toBe(1)
-    watch.stop()
-    expect(clock.pending()).toBe(0)
+    expect(states()).toEqual([])
   })
 })

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { createSilentDevices, type SilentRecord } from '../../../src/app/traffic-watch/silent-devices.ts'
 import type { Standing } from '../../../src/device-records/device-records.ts'
 import { defaultProvider } from '../../../src/domain/ids.ts'
-import type { EventOf, GatewayEvent } from '../../../src/domain/event.ts'
+import type { State, StateCode } from '../../../src/domain/condition-state.ts'
 import { isSilent, silentAfter } from '../../../src/device-records/rhythm.ts'
 import { stepCases } from '../../support/step-cases.ts'
 
@@ -17,13 +17,11 @@ type Truck = Partial<Standing> & { device: string; address?: string; gapMs?: num
 function world(given: Given, stored: SilentRecord | null = null) {
   const { after = 'auto', hasTable = false } = given ?? {}
   let now = startMs
-  const events: GatewayEvent[] = []
   const trucks = new Map<string, Truck & { lastSeen: number | null }>()
   const closed = new Set<string>()
   const silent = createSilentDevices(
     {
       now: () => now,
-      emit: (event) => void events.push(event),
       addressOf: ({ device }) => trucks.get(device)?.address ?? null,
       closed: () => closed,
     },
@@ -61,7 +59,6 @@ function world(given: Given, stored: SilentRecord | null = null) {
     silent.end()
   }
   return {
-    events,
     closed,
     silent,
     add: (...more: Truck[]) => {
@@ -78,8 +75,8 @@ function world(given: Given, stored: SilentRecord | null = null) {
         look()
       }
     },
-    lastOf: <Kind extends 'device_silent' | 'fleet_part_silent'>(kind: Kind) =>
-      events.findLast((event) => event.kind === kind) as EventOf<Kind> | undefined,
+    of: <Code extends StateCode>(code: Code) =>
+      silent.states().filter((state): state is Extract<State, { code: Code }> => state.code === code),
   }
 }
 
@@ -132,12 +129,13 @@ stepCases(import.meta.filename, start, {
     const stored = JSON.parse(JSON.stringify(one.of.silent.record())) as SilentRecord
     one.of = world(undefined, stored)
   },
-  silent: ({ of }: Started, names: string[] | null) =>
-    expect(of.lastOf('device_silent')?.devices.map(({ device }) => device) ?? null).toEqual(names),
-  lastAtStart: ({ of }: Started, kind: 'device_silent' | 'fleet_part_silent') => {
-    const event = of.lastOf(kind)!
-    expect('lastAt' in event ? event.lastAt : event.devices[0]?.lastAt).toBe(startMs)
-  },
-  part: ({ of }: Started, expected: object) => expect(of.lastOf('fleet_part_silent')).toMatchObject(expected),
-  events: ({ of }: Started, expected: object[]) => expect(of.events).toMatchObject(expected),
+  silent: ({ of }: Started, names: string[]) =>
+    expect(of.of('DEVICE_SILENT').flatMap(({ devices }) => devices.map(({ device }) => device))).toEqual(
+      names,
+    ),
+  aloneSinceStart: ({ of }: Started) => expect(of.of('DEVICE_SILENT')[0]?.devices[0]?.lastAt).toBe(startMs),
+  partSinceStart: ({ of }: Started) => expect(of.of('FLEET_PART_SILENT')[0]?.lastAt).toBe(startMs),
+  part: ({ of }: Started, expected: object) => expect(of.of('FLEET_PART_SILENT')).toMatchObject([expected]),
+  parts: ({ of }: Started, expected: object[]) => expect(of.of('FLEET_PART_SILENT')).toEqual(expected),
+  holds: ({ of }: Started, expected: object[]) => expect(of.silent.states()).toMatchObject(expected),
 })

@@ -12,7 +12,7 @@ import type { EventTable } from '../types.ts'
 
 type ClientEvent = Extract<
   EventName,
-  `${'auth' | 'access' | 'certificate' | 'listener' | 'client' | 'clients' | 'publish' | 'session'}_${string}`
+  `${'auth' | 'access' | 'listener' | 'client' | 'clients' | 'publish' | 'session'}_${string}`
 >
 
 export const clientEvents: EventTable<ClientEvent> = {
@@ -61,24 +61,6 @@ export const clientEvents: EventTable<ClientEvent> = {
     text: ({ listener }) => `A client got through TLS again on ${listener}.`,
     repeats: ({ listener }) => listener,
     clears: { TLS_HANDSHAKES_FAIL: ({ listener }) => listener },
-  },
-  certificate_expires: {
-    level: { oneOf: ['warn', 'error'], of: ({ state }) => (state === 'ends_soon' ? 'warn' : 'error') },
-    raises: {
-      CERTIFICATE_EXPIRES: ({ certificate, state, detail }) => ({
-        key: certificate,
-        present: 1,
-        what: bounded(detail, 300),
-        why: state === 'ends_soon' ? 'It ends within 14 days.' : 'Connections that need it are refused.',
-        severity: state === 'ends_soon' ? 'warning' : 'error',
-      }),
-    },
-  },
-  certificate_renewed: {
-    meaning: 'A certificate that had expired, or was about to, is in order again.',
-    level: 'info',
-    text: ({ certificate }) => `The certificate of ${quote(certificate, 100)} is in order again.`,
-    clears: { CERTIFICATE_EXPIRES: ({ certificate }) => certificate },
   },
   client_paused: {
     meaning:
