@@ -75,6 +75,8 @@ export type GatewayDeps = {
   moreSources?: MoreSources
   /** The thread that sends, shared by several gateways of one process; for tests. The creator closes it. */
   senderWorker?: SenderWorker
+  /** Those that were read for the config. They are watched. */
+  configFiles: readonly string[]
   /** Files with secrets of the config: a warning where other users can read one. */
   secretFiles?: readonly string[]
   /** Ends a start that takes long. The gateway is then returned, and is stopped as usual. */

@@ -53,6 +53,8 @@ export type StagesDeps = {
   lostFields: LostFields
   alerts: Alerts
   backfillRule: BackfillRule
+  /** Those that were read for the config. They are watched. */
+  configFiles: readonly string[]
   /** Message sources beside those of the config; for tests. */
   moreSources?: MoreSources
   /** The thread that sends, where several gateways share it. */
@@ -120,22 +122,12 @@ function openOutgoing(
 }
 
 async function openIncoming(
-  {
-    clock,
-    random,
-    emit,
-    env,
-    ops,
-    ourTime,
-    lostFields,
-    alerts,
-    backfillRule,
-    moreSources,
-    startHeapWork,
-  }: StagesDeps,
+  deps: StagesDeps,
   { spool, delivery, records }: ReturnType<typeof openOutgoing>,
   { config, configPath, inForce, opened }: StagesConfig & { opened: Opened },
 ) {
+  const { clock, random, emit, env, ops, ourTime } = deps
+  const { lostFields, alerts, backfillRule, configFiles, moreSources, startHeapWork } = deps
   const { ledger, devices } = records
   const mappingDeps = { spool, clock, emit, ourTime, lostFields, records: devices, ledger }
   const activeMapping = createActiveMapping(mappingDeps, inForce.config, inForce.mapping)
@@ -198,7 +190,7 @@ async function openIncoming(
       },
       renewed: certificates.use,
     },
-    { path: configPath, running: config },
+    { path: configPath, running: config, read: configFiles },
   )
   opened(() => reload.stop())
   const deadLetters = startDeadLetterWork(

@@ -24,7 +24,7 @@ export const runCommand: BuildCommand = (io, done) =>
       ),
     )
     .action(async ({ config: path, refuseWithoutKeys }: { config: string; refuseWithoutKeys?: boolean }) => {
-      const { config, secretFiles } = await loadConfig(path, { env: io.env })
+      const { config, files, secretFiles } = await loadConfig(path, { env: io.env })
       requireProxies(config, io.env)
       if (refuseWithoutKeys) await requireKeys(io.env, deliveryOptions(config.delivery))
       const gateway = await startGateway(
@@ -41,6 +41,7 @@ export const runCommand: BuildCommand = (io, done) =>
           readTables: readTablesInThread,
           startHeapWork,
           disk: realDisk,
+          configFiles: files,
           secretFiles,
           stop: io.stop,
           endAtOnce: () => process.kill(process.pid, 'SIGKILL'),

@@ -94,6 +94,8 @@ export type LoadedConfig = {
   path: string
   /** Paths in it are absolute. */
   config: Config
+  /** Every file that was read for it. */
+  files: readonly string[]
   /** The preset files that it names. They are merged into the sources already. */
   presetFiles: readonly string[]
   /** The files that have secrets. */
@@ -146,8 +148,8 @@ export async function inspectConfig(
     const sources = withOneProvider(written.sources, providerNames(written.delivery))
     const config = withAbsolutePaths({ ...written, sources }, folder)
     const secretFiles = [...filesOfSecrets(config, read), ...namedSecretFiles(config)]
-    const { positionOf, pathOf, failedAt } = places
-    return { path, config, presetFiles: presets.files(), secretFiles, positionOf, pathOf, failedAt }
+    const files = [resolve(path), ...read.keys(), ...presets.files()]
+    return { ...places, path, config, files, presetFiles: presets.files(), secretFiles }
   }
 }
 
@@ -170,11 +172,8 @@ export type DaemonPlaces = { listen: HostPort; controlSocket: string | null; spo
 /** `controlSocket`: null where the config names none. */
 export async function loadDaemonPlaces(path: string, deps: LoadConfigDeps): Promise<DaemonPlaces> {
   const sections = { ops: opsPlacesSchema, spool: spoolSchema.pick({ path: true }).prefault({}) }
-  const { ops, spool } = await loadSections(path, sections, deps, [
-    'ops.listen',
-    'ops.control_socket',
-    'spool.path',
-  ])
+  const options = ['ops.listen', 'ops.control_socket', 'spool.path']
+  const { ops, spool } = await loadSections(path, sections, deps, options)
   const at = (file: string) => resolve(dirname(resolve(path)), file)
   const controlSocket = ops.control_socket === undefined ? null : at(ops.control_socket)
   return { listen: ops.listen, controlSocket, spoolPath: at(spool.path) }

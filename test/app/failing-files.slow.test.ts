@@ -127,7 +127,7 @@ async function start(world: World): Promise<Running> {
   heard.push(output.text)
   let fails = false
   let losses = 0
-  const { config, secretFiles } = await loadConfig(path, { env })
+  const { config, files, secretFiles } = await loadConfig(path, { env })
   const gateway = await startGateway(
     {
       clock,
@@ -144,6 +144,7 @@ async function start(world: World): Promise<Running> {
           () => undefined,
         ),
       disk: realDisk,
+      configFiles: files,
       secretFiles,
       async openStore(at, options) {
         const store = await openLevelStore(at, options)

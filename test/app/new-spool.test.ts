@@ -205,7 +205,7 @@ test('a spool in memory is an error of check and of the start, unless the config
   const { status, stderr } = await runCli(['check', '--config', path])
   expect(status).toBe(2)
   expect(stderr).toMatch(/spool\.path.*|The spool .* is on a file system in memory\. It is on tmpfs/)
-  const { config } = await loadConfig(path, { env: {} })
+  const { config, files } = await loadConfig(path, { env: {} })
   const start = startGateway(
     {
       clock: systemClock,
@@ -218,6 +218,7 @@ test('a spool in memory is an error of check and of the start, unless the config
       openStore: openLevelStore,
       checkStore: checkInThread,
       disk: realDisk,
+      configFiles: files,
     },
     config,
     path,

@@ -110,7 +110,7 @@ export function createDaemon({ machine, env, log, observe, isExcused }: Deps): D
   }
 
   async function run(life: number): Promise<void> {
-    const { config, secretFiles } = await readConfig()
+    const { config, files, secretFiles } = await readConfig()
     if (life !== kernel.life) return
     const started = await startGateway(
       {
@@ -135,6 +135,7 @@ export function createDaemon({ machine, env, log, observe, isExcused }: Deps): D
         openStore: openLevelStore,
         checkStore,
         disk: realDisk,
+        configFiles: files,
         secretFiles,
         observe: (event) => {
           if (life === kernel.life) observe(event)

@@ -100,7 +100,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
     AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
     AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
   }
-  const { config } = await loadConfig(path, { env: options.deps?.env ?? env })
+  const { config, files } = await loadConfig(path, { env: options.deps?.env ?? env })
   const gateway = await startGateway(
     {
       clock: options.clock ?? systemClock,
@@ -113,6 +113,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
       openStore: openLevelStore,
       disk: realDisk,
       senderWorker: sharedSender,
+      configFiles: files,
       observe(event) {
         events.push(event)
         for (const wake of waiters) wake()

@@ -83,12 +83,12 @@ const shownMax = 3
 
 export function createConfigReload(
   { clock, emit, env, nextMapping, renew, renewOps, renewDelivery, renewOptions, renewed, watchFolder }: Deps,
-  { path, running }: { path: string; running: Config },
+  { path, running, read: readBefore }: { path: string; running: Config; read: readonly string[] },
 ): ConfigReload {
   const changed = () => void reload('a file changed')
   const watch = createFileWatch({ clock, changed, ...(watchFolder ? { watchFolder } : {}) }, watchOptions)
   /** Every file that was ever read for the config. */
-  const files = new Set([resolve(path), ...filesOf(running)])
+  const files = new Set([...readBefore, ...filesOf(running)])
   const readText = createBoundedUtf8Reader()
   const begun = Promise.withResolvers<void>()
   let last: Promise<unknown> = begun.promise
@@ -105,11 +105,6 @@ export function createConfigReload(
 
   async function start(): Promise<void> {
     await watch.watch([...files])
-    // Reading finds the presets and other files. A config that is invalid now was valid a moment ago and will
-    // change again.
-    await read().catch((error: unknown) => {
-      if (!(error instanceof GatewayError)) throw error
-    })
     begun.resolve()
   }
 
@@ -197,7 +192,7 @@ export function createConfigReload(
   }
 
   async function read(): Promise<Config> {
-    const readBefore = new Set(files)
+    const watched = new Set(files)
     const recorded = (file: string) => {
       files.add(resolve(file))
       return readText(file)
@@ -207,7 +202,7 @@ export function createConfigReload(
       for (const file of filesOf(config)) files.add(file)
       return config
     } finally {
-      await watch.watch([...files].filter((file) => !readBefore.has(file)))
+      await watch.watch([...files].filter((file) => !watched.has(file)))
     }
   }
 

@@ -133,7 +133,7 @@ async function openGateway(
   // A session token of the user's own environment does not belong to these credentials.
   const { AWS_SESSION_TOKEN: _token, ...others } = io.env
   const env = { ...others, AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secret.reveal() }
-  const { config } = await loadConfig(path, { env })
+  const { config, files } = await loadConfig(path, { env })
   // On purpose, so that a new one is not reported.
   await initSpool(config.spool.path, systemClock.now())
   return startGateway(
@@ -149,6 +149,7 @@ async function openGateway(
       checkStore: checkInThread,
       startHeapWork,
       disk: realDisk,
+      configFiles: files,
       stop: io.stop,
     },
     config,

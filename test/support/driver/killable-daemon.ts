@@ -59,7 +59,7 @@ const openStore: OpenStore = async (path, storeOptions) => {
 const stopAsked = new Promise((resolve) => {
   process.once('SIGTERM', resolve)
 })
-const { config } = await loadConfig(values.config, { env: process.env })
+const { config, files } = await loadConfig(values.config, { env: process.env })
 const gateway = await startGateway(
   {
     clock: systemClock,
@@ -73,6 +73,7 @@ const gateway = await startGateway(
     checkStore: checkInThread,
     readTables: readTablesInThread,
     disk: realDisk,
+    configFiles: files,
   },
   config,
   values.config,
