@@ -42,9 +42,9 @@ export const mqttPort = 1883
 
 /** Many short runs find more than few long ones; some things take long. */
 const lengths = [30_000, 30_000, 45_000, 45_000, 60_000, 60_000, 120_000] as const
-const long = { share: 0.015, ms: 600_000 } as const
+const long = { share: 0.01, ms: 600_000 } as const
 /** One of them takes as long as ten others. */
-const patientShare = 0.02
+const patientShare = 0.01
 /** Each device must send several messages until a loss is noticed. */
 const positionLoss = { share: 0.08, everyMs: 1500, countMax: 60 } as const
 
@@ -55,7 +55,7 @@ export function drawPlan(seed: number, random: Random): Plan {
   const safetyMs = random.chance(long.share) ? long.ms : random.pick(lengths)
   const devices = drawDevices(random, {
     providers: providers.map((provider) => ({ name: provider.name, mayFail: mayFail(provider) })),
-    everyMs: safetyMs / 4.5,
+    everyMs: safetyMs / 4,
   })
   const ingest = {
     windowS: random.pick([5, 30, 120]),
@@ -89,9 +89,9 @@ export function drawPlan(seed: number, random: Random): Plan {
     isPatient: random.chance(patientShare),
     lookEveryMs: 10_000,
     everyMs: {
-      kill: every(0.6, safetyMs / 2),
-      powerCut: every(0.4, safetyMs / 2),
-      stop: every(0.3, safetyMs / 2),
+      kill: every(0.55, safetyMs / 1.7),
+      powerCut: every(0.35, safetyMs / 1.7),
+      stop: every(0.25, safetyMs / 1.7),
       dropDevice: every(0.5, safetyMs / 10),
       network: every(0.4, safetyMs / 4),
       service: every(0.8, safetyMs / 10),

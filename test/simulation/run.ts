@@ -46,6 +46,8 @@ const { values } = parseArgs({
   },
 })
 
+/** What lives for one seed is not copied again and again. */
+const youngHeap = '--max-semi-space-size=64'
 /** Seeds in one process: each start of the daemon leaves the modules of its threads there. */
 const seedsInProcess = 250
 /** Of one seed, beside other work. */
@@ -100,7 +102,7 @@ async function work(): Promise<void> {
 /** A process with the simulated machine. */
 function start(script: string, range: object, stdout: 'pipe' | 'inherit') {
   const path = (name: string) => join(import.meta.dirname, name)
-  return spawn(process.execPath, ['--no-warnings', '--import', path('hooks.ts'), path(script)], {
+  return spawn(process.execPath, ['--no-warnings', youngHeap, '--import', path('hooks.ts'), path(script)], {
     env: {
       ...process.env,
       SIMULATION: JSON.stringify({

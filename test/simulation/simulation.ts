@@ -68,6 +68,8 @@ const livenessMs = 60 * 60_000
 const healthyMs = 8 * 60_000
 /** 18 requests in a row that succeed end a condition. */
 const healthyEveryMs = 4000
+/** What is held waits for a person or a time, not for requests. */
+const heldEveryMs = 20_000
 const lookEveryMs = everyMs
 /** A patient person looks this long at what is held. */
 const patienceMs = 2 * 60_000
@@ -329,6 +331,7 @@ async function untilCalm(world: World, isDecided: () => boolean): Promise<void> 
   const limitMs = kernel.monotonicMs + livenessMs
   let endMs = kernel.monotonicMs + healthyMs
   fleet.setRate(healthyEveryMs)
+  let wasHeld = false
   for (let calm = 0; !isDecided() && calm < looksToBeCalm && kernel.monotonicMs < endMs;) {
     const { looks } = last
     await kernel.run(2 * lookEveryMs, () => last.looks > looks)
@@ -336,7 +339,10 @@ async function untilCalm(world: World, isDecided: () => boolean): Promise<void> 
     if (kernel.monotonicMs < releaseMs) continue
     // Of devices whose clocks are ahead nothing is accepted otherwise.
     if (calm === 0 && (last.status?.spool.quarantined ?? 0) > 0) operator.releaseKept()
-    if (!isHeld(world)) continue
+    const held = isHeld(world)
+    if (held !== wasHeld) fleet.setRate(held ? heldEveryMs : healthyEveryMs)
+    wasHeld = held
+    if (!held) continue
     operator.releaseHeld()
     endMs = Math.min(kernel.monotonicMs + healthyMs, limitMs)
   }

@@ -37,8 +37,8 @@ export function drawDevices(random: Random, { providers, everyMs }: Options): De
   const isAhead = random.chance(aheadShare)
   // What is remembered of each device is then so large that a small spool moves it.
   const ending = random.chance(longShare) ? `-${'n'.repeat(220)}` : ''
-  return Array.from({ length: 1 + random.below(6) }, (_, index): DevicePlan => {
-    const burst = isFast ? random.pick([1, 5, 15, 40]) : random.pick([1, 1, 1, 5])
+  return Array.from({ length: 1 + random.below(5) }, (_, index): DevicePlan => {
+    const burst = isFast ? random.pick([1, 5, 15, 30]) : random.pick([1, 1, 1, 5])
     const isAlike = random.chance(alikeShare)
     const kind = isAlike ? 'parkedUntimed' : random.pick(isAhead ? timed : kinds)
     const provider = random.pick(providers)
