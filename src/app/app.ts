@@ -184,7 +184,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
   let hasBegun = false
   /** The spool was opened before by this process. */
   let hasRun = false
-  const memory: StoreMemory = { known: null, markFailedAtMs: null }
+  const memory: StoreMemory = { known: null, markFailedAtMs: null, markFailure: null }
   void begun.promise.then(
     () => (hasBegun = true),
     () => undefined, // The caller of the start gets it.

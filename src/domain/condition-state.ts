@@ -6,7 +6,9 @@
 
 import type { EpochMs } from '../std/clock.ts'
 import type { HeldReason } from './held.ts'
-import type { BatchId, ProviderName } from './ids.ts'
+import type { GatewayError } from '../std/gateway-error.ts'
+import type { BatchId, LaneId, ProviderName } from './ids.ts'
+import type { KeptStore } from './kept-store.ts'
 
 /** Why nothing of a provider moves although its endpoint is available. */
 export type StallReason =
@@ -111,6 +113,23 @@ export type StateFacts = {
     untilAt: EpochMs
     requestId: string | null
   }
+
+  // spool
+  SPOOL_FULL: { detail: string }
+  DISK_LOW: { detail: string }
+  STATE_FULL: { detail: string }
+  QUARANTINE_FULL: { store: KeptStore; bytesMax: number }
+  DEAD_LETTERS_FULL: { store: KeptStore; bytesMax: number }
+  /** `attempt`: the last one to open the store again; 0 before the first. */
+  STORE_LOST: { fault: GatewayError; attempt: number }
+  SPOOL_WRITE_HANGING: { sinceAt: EpochMs; ageMs: number }
+  /** The duration that one write in 100 reaches, and the writes of the last 30 s. */
+  SPOOL_WRITE_SLOW: { p99Ms: number; writes: number }
+  MARK_UNWRITABLE: { why: string }
+  SPOOL_NEW: { path: string; at: EpochMs }
+  LANE_UNKNOWN: { lane: LaneId; payloads: number }
+  SPOOL_DAMAGED: { fault: GatewayError }
+  SPOOL_UNUSABLE: { fault: GatewayError }
 
   // devices
   /** `sinceAt`: when the last message came; null where none ever came. `quiet`: a quiet hour or day. */

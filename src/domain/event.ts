@@ -57,9 +57,6 @@ export const eventFields = {
   // spool
   ...spoolEventFields,
 
-  // dead letters
-  dead_letters_full: { bytesMax: field<number>('limit in bytes') },
-  dead_letters_resumed: {},
   dead_letters_requeued: { deadLetters, payloads },
   dead_letters_remapped: { deadLetters, payloads, refused: count('those that could not be mapped') },
   dead_letters_imported: { payloads, messages, duplicates: count('entries left out') },

@@ -90,8 +90,7 @@ export { answerShape, statusSchema, type Status } from './status-schema/status-s
 
 export type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'
 
-/** A state that lasts shorter may be missed. */
-const lookEveryMs = 1000
+const lookEveryMs = 1000 // A state that lasts shorter may be missed.
 
 export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const { clock, version, stdout, env } = deps
@@ -100,7 +99,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const log = createLog({ clock, stdout, env }, options.log)
   const past = createConditionHistory({ clock })
   const conditions = createConditions({ clock, cleared: past.cleared, emit })
-  const causes = createCauses(stages)
+  const causes = createCauses(stages, () => refusal)
   const eventConditions = createEventConditions(conditions)
   const checkConservation = createConservationCheck({ clock, conditions })
   const metrics = createMetrics({ view: metricsView, lanes: () => stages.spool?.lanes() ?? [] })
@@ -109,6 +108,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const events = createEventStreams({ clock, status, history })
   let recovered = 0
   let notReady: string | null = 'starting'
+  let refusal: GatewayError | null = null
   let isStopping = false
   let http: HttpServer | null = null
   let cancelLook: CancelTimer = () => {}
@@ -150,6 +150,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   function remember(event: GatewayEvent): void {
     if (event.kind !== 'spool_recovered') return
+    refusal = null
     const totals = stages.spool?.totals()
     // What the opening found damaged was there before.
     if (totals === undefined) recovered = event.payloads + event.damaged
@@ -211,8 +212,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     history.detached()
     eventConditions.countersBegin()
     // The next stages report what is wrong then. The clock is no stage, and the spool reports its openings.
-    const stays = (code: string) => code in spoolConditions || /^(CLOCK_|ALERTS_)/.test(code)
-    conditions.clearOthers(stays)
+    conditions.clearOthers((code) => code in spoolConditions || /^(CLOCK_|ALERTS_|SPOOL_)/.test(code))
   }
 
   function starting(progress: string): void {
@@ -221,9 +221,10 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     notify.starting(progress)
   }
 
-  function refusing({ code, why }: GatewayError): void {
+  function refusing(fault: GatewayError): void {
     if (isStopping) return
-    notReady = `${code}: ${why}`
+    refusal = fault
+    notReady = `${fault.code}: ${fault.why}`
     // The directory of the spool may be there now. A failure is an event.
     void http?.ensureSocket()
     // For systemd the start is over: the daemon is up, and a restart would not help.
@@ -275,8 +276,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   function situation(): Situation {
     const source = verdictSource(view())
     const isReady = notReady === null
-    const isComplete = isReady && conditions.hidden === 0
-    return { ...verdictOf(source), isReady, isComplete, conditions: source.conditions }
+    const { conditions: open } = source
+    return { ...verdictOf(source), isReady, isComplete: isReady && conditions.hidden === 0, conditions: open }
   }
 
   function view() {

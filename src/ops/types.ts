@@ -39,7 +39,7 @@ export type StageViews = {
     | null
   spool:
     | (Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull' | 'lanes' | 'totals'> &
-        Partial<Pick<Spool, 'writeState' | 'isWriting' | 'listen'>>)
+        Partial<Pick<Spool, 'writeState' | 'isWriting' | 'listen' | 'states'>>)
     | null
   delivery: (Pick<Delivery, 'providers' | 'counters'> & Partial<StateSource>) | null
   traffic?: StateSource | null

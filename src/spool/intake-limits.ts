@@ -9,6 +9,7 @@
 
 import type { Clock } from '../std/clock.ts'
 import { formatSize, plural } from '../std/quantity.ts'
+import type { State } from '../domain/condition-state.ts'
 import type { Emit, HoldReason } from '../domain/event.ts'
 import { keptStoreNames } from '../domain/kept-store.ts'
 import { freeFilesMin, type Free } from '../storage/storage.ts'
@@ -43,14 +44,17 @@ export type IntakeLimits = {
   updateAfterKept(session: Session): void
   /** `usedBytes`: of the store; null: not measured now. */
   setDisk(free: Free, usedBytes: number | null): void
+  /** A lost store is a state of the supervisor. */
+  states(): Iterable<State>
 }
 
 export function createIntakeLimits({ clock, emit, changed }: Deps, options: SpoolOptions): IntakeLimits {
   const { stateBytesMax } = options
-  const stores = createFullStores({ emit }, options)
+  const stores = createFullStores(options)
   const intakeBytesMax = intakeLimitOf(options)
   let holdReason: HoldReason | null = null
   let heldSinceMs = 0
+  let detail = ''
   let diskLow = false
   let diskBytes = 0
   let freeBytes: number | null = null
@@ -63,8 +67,10 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
     if (holdReason === null) heldSinceMs = clock.monotonic()
     holdReason = reason
     if (reason === null) emit({ kind: 'spool_resumed', heldMs: clock.monotonic() - heldSinceMs })
-    else
-      emit({ kind: 'spool_held', reason, detail: detailOf(reason, { state, diskBytes, freeFiles, options }) })
+    else {
+      detail = detailOf(reason, { state, diskBytes, freeFiles, options })
+      emit({ kind: 'spool_held', reason, detail })
+    }
     changed()
   }
 
@@ -87,6 +93,10 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
       return holdReason
     },
     stores,
+    *states() {
+      if (holdReason !== null && holdReason !== 'store_lost') yield { code: holdCodes[holdReason], detail }
+      yield* stores.states()
+    },
     diskBytes() {
       return diskBytes
     },
@@ -124,6 +134,8 @@ function usedBytes({ openBytes, stores, stateEntries, receipts }: SpoolState): n
 function intakeLimitOf({ bytesMax, reserveBytes }: SpoolOptions): number {
   return bytesMax - reserveBytes
 }
+
+const holdCodes = { spool_full: 'SPOOL_FULL', disk_low: 'DISK_LOW', state_full: 'STATE_FULL' } as const
 
 type Measured = { state: SpoolState | null; diskBytes: number; freeFiles: number; options: SpoolOptions }
 

@@ -106,13 +106,8 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     ...deps,
     ended: (tookMs) => notify((listener) => listener.writeEnded?.(tookMs)),
   })
-  const store = await superviseStore(
-    { ...deps, counters, limits, heldKeys, writes, changed, notify },
-    options,
-  ).catch((error: unknown) => {
-    writes.stop()
-    throw error
-  })
+  const supervised = { ...deps, counters, limits, heldKeys, writes, changed, notify }
+  const store = await superviseStore(supervised, options)
   const { run, peek } = store
 
   function notify(call: (listener: SpoolListener) => void): void {
@@ -216,10 +211,10 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     },
     writeState: writes.state,
     isWriting: writes.isWriting,
-    async close() {
-      await store.close()
-      writes.stop()
+    *states() {
+      for (const one of [store, limits, writes]) yield* one.states()
     },
+    close: store.close,
   }
 }
 

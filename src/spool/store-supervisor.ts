@@ -9,6 +9,7 @@
 
 import { pause } from '../std/clock.ts'
 import { codeOf, GatewayError } from '../std/gateway-error.ts'
+import type { State, StateSource } from '../domain/condition-state.ts'
 import { createDiskWatch, explainDirectory, isDiskFull } from '../storage/storage.ts'
 import { isCorruption } from './chunk-log/damage-scan.ts'
 import type { HeldKeys } from './chunk-log/dedup-window.ts'
@@ -20,10 +21,11 @@ import { elsewhereFault, isElsewhere, placeOf, refuseOtherStore } from './openin
 import { takeBackInUse } from './opening/in-use-marker.ts'
 import { openingOf, type PreviousEnd } from './opening/opening.ts'
 import { openSafely } from './opening/safe-open.ts'
-import { mayMakeStore, noteStore, reportNew, requireSpool } from './opening/spool-marker.ts'
+import { mayMakeStore, newUntilMs, noteStore, requireSpool } from './opening/spool-marker.ts'
 import type { FoundStore, SpoolMarker } from './opening/spool-marker.ts'
 import { verifyTables } from './opening/table-verification.ts'
 import { audit } from './recovery/conservation-audit.ts'
+import { unknownLanes } from './recovery/lane-recovery.ts'
 import { closeSession, openSession, upkeep } from './session.ts'
 import type { OpenSession, Session } from './session-state.ts'
 import { closedFault } from './spool-errors.ts'
@@ -42,11 +44,19 @@ type SupervisorDeps = SpoolDeps & {
   notify: (call: (listener: SpoolListener) => void) => void
 }
 
-export type StoreSupervisor = OpenSession & { readonly previousEnd: PreviousEnd; close(): Promise<void> }
+export type StoreSupervisor = OpenSession &
+  StateSource & { readonly previousEnd: PreviousEnd; close(): Promise<void> }
 
 /** Resolves when the store is open. */
 export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions): Promise<StoreSupervisor> {
-  const { clock, emit, disk, limits, notify, memory = { known: null, markFailedAtMs: null } } = deps
+  const {
+    clock,
+    emit,
+    disk,
+    limits,
+    notify,
+    memory = { known: null, markFailedAtMs: null, markFailure: null },
+  } = deps
   const closing = new AbortController()
   const storePath = storePathOf(options.path)
   const opening = openingOf({ ...deps, memory }, options)
@@ -54,7 +64,9 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   let session: Session | null = null
   /** Of the spool that this process opened first; null until then, and for a store in memory. */
   let marker: SpoolMarker | null = null
-  let endNew = (): void => undefined
+  let newUntil: number | null = null
+  /** Since the store was lost; `attempt`: the last one to open it again, 0 before the first. */
+  let loss: { fault: GatewayError; attempt: number } | null = null
   /** Of the open store. */
   let place: string | null = null
   let sessionEnd = new AbortController()
@@ -68,13 +80,10 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   const timers = [
     every(options.diskCheckMs, checkDisk),
     every(options.forgetMs, async () => {
-      endNew()
       await opening?.lookForAside()
       if (session !== null) await run(upkeep)
     }),
   ]
-
-  // ------------------------------------------------------------------ opening, losing, opening again
 
   async function start(): Promise<Session> {
     try {
@@ -83,7 +92,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
       else await refuseOther()
       await watch.measure()
       const opened = await open()
-      if (marker !== null) endNew = reportNew(deps, options.path, marker)
+      if (marker !== null) newUntil = newUntilMs(clock, marker)
       return opened
     } catch (error) {
       // Where this fails, the next start checks more than it must.
@@ -117,7 +126,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     const createIfMissing = known === null && (await mayMakeStore(options.path, { found, marker }))
     const store = deps.writes.timed(await deps.openStore(storePath, { createIfMissing }))
     const manifest = () => disk.manifestName(storePath) ?? ''
-    const mark = openHighWaterMark({ clock, emit, disk, manifest, memory }, options.path)
+    const mark = openHighWaterMark({ clock, disk, manifest, memory }, options.path)
     try {
       place = opening === null ? null : await placeOf(options.path)
       if (marker !== null) await noteStore(options.path, marker)
@@ -182,6 +191,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     memory.known = old.mark.durable()
     sessionEnd.abort()
     old.eviction.end()
+    loss = { fault, attempt: 0 }
     emit({ kind: 'store_lost', fault })
     const detail = 'The store of the spool is being reopened.'
     if (unawaited > 0) emit({ kind: 'messages_dropped', reason: 'store_lost', detail, count: unawaited })
@@ -208,12 +218,14 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
       } catch (error) {
         if (closing.signal.aborted) return
         last = cannotOpen(error)
+        loss = { fault: last, attempt }
         emit({ kind: 'store_reopen_failed', fault: last, attempt })
         // Another attempt does not mend it: the gateway refuses the spool and waits.
         if (opening !== null && (last.code === 'SPOOL_DAMAGED' || isElsewhere(last))) break
         if (!isDiskFull(error)) await opening?.suspect()
         continue
       }
+      loss = null
       emit({ kind: 'store_reopened', lostMs: clock.monotonic() - lostAtMs })
       notify((listener) => listener.storeReopened?.())
       limits.update(session)
@@ -223,8 +235,6 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     }
     notify((listener) => listener.storeUnrecoverable?.(last))
   }
-
-  // ------------------------------------------------------------------ the disk
 
   /** Writes into a store that is not at its path would be missing when another one is opened there. */
   async function checkPlace(): Promise<void> {
@@ -260,8 +270,6 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     return timer
   }
 
-  // ---------------------------------------------- the open session, for all calls of the spool
-
   function current(): Session {
     if (session === null) throw closedFault()
     return session
@@ -290,5 +298,13 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     await opening?.closed()
   }
 
-  return { current, peek: () => session, run, close, previousEnd: opening?.previousEnd() ?? 'clean' }
+  function* states(): Generator<State> {
+    if (loss !== null) yield { code: 'STORE_LOST', ...loss }
+    if (memory.markFailure !== null) yield { code: 'MARK_UNWRITABLE', why: memory.markFailure }
+    if (marker !== null && newUntil !== null && clock.monotonic() < newUntil)
+      yield { code: 'SPOOL_NEW', path: options.path, at: marker.madeAt }
+    if (session !== null) yield* unknownLanes(session)
+  }
+
+  return { current, peek: () => session, run, close, states, previousEnd: opening?.previousEnd() ?? 'clean' }
 }

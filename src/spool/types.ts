@@ -5,6 +5,7 @@ import type { GatewayError } from '../std/gateway-error.ts'
 import type { BatchId, LaneId, PayloadId, ProviderName } from '../domain/ids.ts'
 import type { DeadLetter, DeadLetterStage } from '../domain/dead-letter.ts'
 import type { Held } from '../domain/held.ts'
+import type { StateSource } from '../domain/condition-state.ts'
 import type { HoldReason } from '../domain/event.ts'
 import type { KeptStore, ShelfName } from '../domain/kept-store.ts'
 import type { Envelope, KeptMessage } from '../domain/message.ts'
@@ -12,7 +13,7 @@ import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
 import type { PreviousEnd } from './opening/in-use-marker.ts'
 import type { ReceiptCalls, ReturnCalls } from './return-calls.ts'
-import type { WriteState } from './write-watch.ts'
+import type { WriteViews } from './write-watch.ts'
 import type { LaneRole, LaneView, ShelfView, SnapshotReport, SpoolCheck, SpoolTotals } from './views.ts'
 
 /** Called once: with null after the fsync of the commit that holds the message, else with the fault. */
@@ -274,7 +275,9 @@ export type Spool = MessageIntake &
   KeptCalls &
   RepairCalls &
   SnapshotCalls &
-  WalkCalls & {
+  WalkCalls &
+  WriteViews &
+  StateSource & {
     /** How the process ended that had the store before this start. */
     readonly previousEnd: PreviousEnd
     /** Why nothing may be appended for now; null if everything may. */
@@ -283,10 +286,6 @@ export type Spool = MessageIntake &
     busy(): boolean
     /** Uncommitted bytes exceed their bound: stop reading from sockets until `intakeChanged`. */
     congested(): boolean
-    /** Whether the running write hangs, or writes take long. */
-    writeState(): WriteState
-    /** Then the numbers of the lanes may be ahead of the totals by what is written. */
-    isWriting(): boolean
     /** Changes with each commit. */
     commits(): number
     /**

@@ -31,7 +31,7 @@ test('a write that hangs is seen after 10 s: the verdict, /readyz and a conditio
   await pipeline.until(() => store.waiting() > 0)
   expect((await readiness(pipeline))[0]).toBe(200)
 
-  await pipeline.until(() => pipeline.events.some(({ kind }) => kind === 'spool_write_hanging'))
+  await pipeline.until(() => pipeline.codes().includes('SPOOL_WRITE_HANGING'))
   const { verdict, sentence, ready, conditions } = pipeline.status()
   expect([verdict, ready]).toEqual(['not_receiving', false])
   expect(sentence).toMatch(/^A write to the spool hangs since 20\S+Z, for 1\d\.?\d* s\./)
@@ -63,8 +63,8 @@ test('while a write hangs, nothing says that the credentials or the devices are 
   expect(pipeline.codes()).toEqual(['SPOOL_WRITE_HANGING'])
   store.release()
   await pipeline.until(() => pipeline.sandbox.stats().payloadsAccepted === 1)
-  const kinds = pipeline.events.map(({ kind }) => kind)
-  expect(kinds.slice(kinds.indexOf('spool_write_hanging'))).not.toContain('delivery_stalled')
+  const raised = pipeline.events.flatMap((event) => (event.kind === 'condition_raised' ? [event.code] : []))
+  expect(raised).not.toContain('DELIVERY_STALLED')
 })
 
 test('writes that take 5 s each have a condition, which goes when the disk is fast again', async () => {

@@ -75,7 +75,7 @@ describe('a gateway that refuses its spool', () => {
     ops.attach(stages({ providers: [provider('default')], lanes: [lane(1)], states }))
     expect(ops.status().conditions.map(({ code }) => code)).toEqual(['ENDPOINT_UNAVAILABLE'])
     ops.emit(eventSamples.clock_unknown)
-    ops.emit(eventSamples.spool_refused)
+    ops.refusing(fault)
     ops.detach()
     expect(ops.status()).toMatchObject({ providers: [], lanes: [], totals: { payloads: 0 } })
     expect(ops.status().conditions.map(({ code }) => code)).toEqual(['SPOOL_DAMAGED', 'CLOCK_UNKNOWN'])

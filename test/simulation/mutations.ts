@@ -27,7 +27,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a mark that could not be written stays a condition',
     file: 'spool/high-water-mark/high-water-mark.ts',
-    find: "emit({ kind: 'high_water_mark_resumed' })",
+    find: 'memory.markFailure = null\n',
     replace: '',
   },
   {

@@ -78,7 +78,7 @@ describe('a spool that is full', () => {
   })
 
   test('reports when the dead letters reach and leave their bound, and does not hold intake', async () => {
-    const { spool, eventsOf } = await openSpoolWorld({ changes: { deadLetterBytesMax: 1000 } })
+    const { spool } = await openSpoolWorld({ changes: { deadLetterBytesMax: 1000 } })
     for (let n = 0; n < 10; n += 1) {
       const { deadLetter } = deadLetterNamed(`${n}`)
       if (spool.deadLettersFull()) break
@@ -88,10 +88,11 @@ describe('a spool that is full', () => {
       })
     }
     expect([spool.deadLettersFull(), spool.holdReason()]).toEqual([true, null])
-    expect(eventsOf('dead_letters_full')).toEqual([{ kind: 'dead_letters_full', bytesMax: 1000 }])
+    const full = { code: 'DEAD_LETTERS_FULL', store: 'dead_letters', bytesMax: 1000 }
+    expect([...spool.states()]).toContainEqual(full)
     const take = (await collect(spool.deadLetters({ limit: 2 }))).map(({ id }) => id)
     await spool.exchange({ take, payloads: [], deadLetters: [], stateChanges: [] })
     expect(spool.deadLettersFull()).toBe(false)
-    expect(eventsOf('dead_letters_resumed')).toHaveLength(1)
+    expect([...spool.states()]).not.toContainEqual(full)
   })
 })

@@ -77,12 +77,13 @@ test('a spool that is closed while its disk is measured reports no loss of the s
 })
 
 test('a spool that the gateway has made is reported for a day', async () => {
-  const { clock, eventsOf } = await openSpoolWorld({ checks: true, changes: { forgetMs: 3_600_000 } })
-  expect(eventsOf('spool_new')).toHaveLength(1)
+  const { clock, spool } = await openSpoolWorld({ checks: true, changes: { forgetMs: 3_600_000 } })
+  const codes = () => [...spool.states()].map(({ code }) => code)
+  expect(codes()).toEqual(['SPOOL_NEW'])
   for (let hour = 0; hour < 23; hour += 1) await clock.advance(3_600_000)
-  expect(eventsOf('spool_new_ended')).toEqual([])
-  await passTimeUntil(clock, () => eventsOf('spool_new_ended').length > 0)
-  expect(eventsOf('spool_new_ended')).toHaveLength(1)
+  expect(codes()).toEqual(['SPOOL_NEW'])
+  await clock.advance(3_600_001)
+  expect(codes()).toEqual([])
 })
 
 test('no store is created where one was seen before its opening: its mount has gone', async () => {

@@ -1,8 +1,7 @@
 // spool-event.ts: the events of the spool, its database, and its high-water mark.
 
-import type { EpochMs } from '../../std/clock.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
-import { count, field, provider, why } from './event-fields.ts'
+import { count, field, why } from './event-fields.ts'
 import type { LaneId } from '../ids.ts'
 import type { KeptStore } from '../kept-store.ts'
 
@@ -55,11 +54,6 @@ export const spoolEventFields = {
     unconfirmedWrites: count('writes that failed before the store was lost and are there, and repairs'),
     tookMs,
   },
-  spool_new: {
-    path: field<string>('directory of the spool'),
-    at: field<number>('when it was made; Unix time in ms'),
-  },
-  spool_new_ended: {},
   spool_checked: { tables: count('tables of the store'), tookMs },
   spool_refused: { fault },
   spool_leftovers_moved: { path: field<string>('where the files are now'), files: count('files moved') },
@@ -80,8 +74,6 @@ export const spoolEventFields = {
   table_check_failed: { why },
   spool_held: { reason, detail },
   spool_resumed: { heldMs: field<number>('how long acknowledgements were held, in ms') },
-  kept_full: { store: field<KeptStore>('name of the store'), bytesMax: field<number>('limit in bytes') },
-  kept_resumed: { store: field<KeptStore>('name of the store') },
   messages_evicted: {
     store: field<KeptStore>('name of the store'),
     messages: count('messages'),
@@ -89,18 +81,6 @@ export const spoolEventFields = {
     shares: field<string>('the largest shares of the store'),
   },
   spool_compacted: { lane, tookMs },
-  spool_write_hanging: {
-    sinceAt: field<EpochMs>('when the write began, Unix time in ms'),
-    ageMs: field<number>('its age, in ms'),
-    first: field<boolean>('false where only the age changed'),
-  },
-  spool_write_ended: { tookMs },
-  spool_writes_slow: {
-    p99Ms: field<number>('duration that one write in 100 reaches, in ms'),
-    writes: count('writes of the last 30 s'),
-    first: field<boolean>('false where only the numbers changed'),
-  },
-  spool_writes_fast: {},
   store_lost: { fault },
   store_reopened: { lostMs: field<number>('how long the store was closed, in ms') },
   store_reopen_failed: { fault, attempt: field<number>('number of the attempt') },
@@ -111,8 +91,6 @@ export const spoolEventFields = {
     settled: count('payloads settled'),
     open: count('payloads left'),
   },
-  spool_lane_unknown: { lane, payloads: count('payloads that wait') },
-  spool_lane_assigned: { lane, provider, payloads: count('payloads that wait') },
   record_damaged: { table, name, what: detail },
   writes_missing: {
     writes: count('writes that are missing'),
@@ -120,7 +98,5 @@ export const spoolEventFields = {
     lanes: field<string>('missing payloads of each lane'),
   },
   high_water_mark_unknown: { why },
-  high_water_mark_failed: { why },
-  high_water_mark_resumed: {},
   records_unbalanced: { table, name, known: count('records by the counter'), found: count('records found') },
 }

@@ -1,5 +1,6 @@
 // causes.ts: what holds now: the states of all stages, and what the numbers of the spool say.
 
+import type { GatewayError } from '../../std/gateway-error.ts'
 import type { State, StateSource } from '../../domain/condition-state.ts'
 import type { StageViews } from '../types.ts'
 import { conditionCatalogue } from './condition-catalogue.ts'
@@ -7,12 +8,18 @@ import type { Present } from './conditions.ts'
 import { createFillCauses } from './fill-conditions.ts'
 import type { Cause } from './types.ts'
 
-/** Returns the function that gives all that holds now. */
-export function createCauses(stages: StageViews): () => Iterable<Present> {
+/** Returns the function that gives all that holds now. `refusal`: why the spool is not opened. */
+export function createCauses(
+  stages: StageViews,
+  refusal: () => GatewayError | null,
+): () => Iterable<Present> {
   const fills = createFillCauses()
   return function* () {
     for (const stage of Object.values(stages) as (Partial<StateSource> | null | undefined)[])
       for (const state of stage?.states?.() ?? []) yield presentOf(state)
+    const fault = refusal()
+    if (fault !== null)
+      yield presentOf({ code: fault.code === 'SPOOL_DAMAGED' ? 'SPOOL_DAMAGED' : 'SPOOL_UNUSABLE', fault })
     const totals = stages.spool?.totals()
     if (totals !== undefined) yield* fills(totals)
   }

@@ -18,7 +18,7 @@ import { deviceConditions } from './device-conditions.ts'
 import { gatewayConditions, selfConditions } from './gateway-conditions.ts'
 import { messageSourceConditions } from './message-source-conditions.ts'
 import { slowDeliveryConditions } from './slow-delivery-conditions.ts'
-import { spoolConditions } from './spool-conditions.ts'
+import { spoolConditions, spoolStateConditions } from './spool-conditions.ts'
 import type { ConditionSpec } from './types.ts'
 
 export { severities } from './types.ts'
@@ -39,15 +39,6 @@ export const conditionCatalogue = {
     act:
       'Run `dead-letters list` to see the causes. Correct the cause, then requeue. Dead letters are ' +
       'kept whole.',
-  },
-  DEAD_LETTERS_FULL: {
-    severity: 'critical',
-    meaning:
-      'The dead letters reached their limit. Messages that cannot be mapped get no acknowledgement; ' +
-      'senders keep them.',
-    act:
-      'Run `dead-letters list`. Correct the cause and requeue the dead letters, or export and purge ' +
-      'them.',
   },
   DEAD_LETTERS_PURGED: {
     severity: 'error',
@@ -75,6 +66,7 @@ export const conditionCatalogue = {
   },
 
   ...spoolConditions,
+  ...spoolStateConditions,
 
   // ingest and mapping
   LISTENER_FAILED: {

@@ -1,30 +1,11 @@
 // dead-letter-events.ts: the events of dead letters that exist; ingest and delivery report new ones.
 
-import { formatSize, plural } from '../../std/quantity.ts'
+import { plural } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
 import type { EventName } from '../../domain/event.ts'
-import { noKey } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${string}`>> = {
-  dead_letters_full: {
-    level: 'error',
-    repeats: () => '',
-    raises: {
-      DEAD_LETTERS_FULL: ({ bytesMax }) => ({
-        why:
-          `They use ${formatSize(bytesMax)}. Messages that can be mapped are delivered as usual. Payloads that ` +
-          'would become dead letters wait for room, in at most 5 % of the spool.',
-      }),
-    },
-  },
-  dead_letters_resumed: {
-    meaning: 'The dead letters are below their limit again.',
-    level: 'info',
-    text: () => 'The dead letters are below their limit again.',
-    repeats: () => '',
-    clears: { DEAD_LETTERS_FULL: noKey },
-  },
   dead_letters_requeued: {
     meaning: 'A command sends payloads of dead letters again.',
     level: 'info',

@@ -1,56 +1,18 @@
-// spool-loss-events.ts: the events about stored data that is damaged or missing, and about writes that hang.
+// spool-loss-events.ts: the events about stored data that is damaged or missing.
 
-import { isoTime } from '../../std/clock.ts'
-import { formatDuration, plural } from '../../std/quantity.ts'
+import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
-import type { EventName, EventOf } from '../../domain/event.ts'
+import type { EventOf } from '../../domain/event.ts'
 import type { Cause } from '../conditions/types.ts'
-import { noKey, sentence } from './event-text.ts'
+import { sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 export type SpoolLossEvent =
-  | 'chunk_damaged'
-  | 'writes_missing'
-  | 'conservation_broken'
-  | 'record_damaged'
-  | 'records_unbalanced'
-  | Extract<EventName, `spool_write${string}`>
+  'chunk_damaged' | 'writes_missing' | 'conservation_broken' | 'record_damaged' | 'records_unbalanced'
 
 const eitherLost = 'Either stored data was lost or this is a fault of the gateway.'
 
 export const spoolLossEvents: EventTable<SpoolLossEvent> = {
-  spool_write_hanging: {
-    level: { oneOf: ['debug', 'error'], of: ({ first }) => (first ? 'error' : 'debug') },
-    raises: {
-      SPOOL_WRITE_HANGING: ({ sinceAt, ageMs }) => ({
-        what: `A write to the spool hangs since ${isoTime(sinceAt)}, for ${formatDuration(ageMs)}.`,
-        why: 'The disk does not end it. Senders get no acknowledgement and keep their messages.',
-        present: 1,
-      }),
-    },
-  },
-  spool_write_ended: {
-    meaning: 'The write to the spool that hung has ended.',
-    level: 'warn',
-    text: ({ tookMs }) => `The write to the spool ended after ${formatDuration(tookMs)}.`,
-    clears: { SPOOL_WRITE_HANGING: noKey },
-  },
-  spool_writes_slow: {
-    level: { oneOf: ['debug', 'warn'], of: ({ first }) => (first ? 'warn' : 'debug') },
-    raises: {
-      SPOOL_WRITE_SLOW: ({ p99Ms, writes }) => ({
-        what: `One write to the spool in 100 takes ${formatDuration(p99Ms)} or longer.`,
-        why: `There were ${plural(writes, 'write')} in the last 30 s. Each acknowledgement waits for one, and each batch for several.`,
-        present: 1,
-      }),
-    },
-  },
-  spool_writes_fast: {
-    meaning: 'Writes to the spool do not take long any more.',
-    level: 'info',
-    text: () => 'Writes to the spool do not take long any more.',
-    clears: { SPOOL_WRITE_SLOW: noKey },
-  },
   chunk_damaged: {
     level: 'error',
     text: (event) =>

@@ -20,7 +20,6 @@
 
 import type { Clock } from '../../std/clock.ts'
 import { messageOf } from '../../std/gateway-error.ts'
-import type { Emit } from '../../domain/event.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { Disk, FixedFile, StoreOp } from '../../storage/storage.ts'
 import { laneKey, table, writeCountLane } from '../chunk-log/key-layout.ts'
@@ -74,21 +73,17 @@ const retryMs = 60_000
 
 type Deps = {
   clock: Clock
-  emit: Emit
   disk: Disk
   manifest: () => string
   /** Of the process: a store that is opened again goes on with the failure of the one before. */
-  memory: { markFailedAtMs: number | null }
+  memory: { markFailedAtMs: number | null; markFailure: string | null }
 }
 
 /** One entry of the mark in memory, to see what changed. Position -1: left out. */
 type Entry = { offset: number } & Pick<MarkedLane, 'nextSeq' | 'open' | 'role' | 'provider'>
 
 /** Opens the mark below `path`. Never throws: without the file the spool works as usual. */
-export function openHighWaterMark(
-  { clock, emit, disk, manifest, memory }: Deps,
-  path: string,
-): HighWaterMark {
+export function openHighWaterMark({ clock, disk, manifest, memory }: Deps, path: string): HighWaterMark {
   const buffer = Buffer.alloc(slotBytes)
   /** Used again for each write: the database copies it. */
   const count = { type: 'put', key: laneKey(table.totals, writeCountLane), value: newWriteCount() } as const
@@ -154,7 +149,7 @@ export function openHighWaterMark(
     }
     if (memory.markFailedAtMs === null) return
     memory.markFailedAtMs = null
-    emit({ kind: 'high_water_mark_resumed' })
+    memory.markFailure = null
   }
 
   /** Notes the number of a lane where it changed. A lane whose record waits to be written does not count. */
@@ -191,7 +186,7 @@ export function openHighWaterMark(
   }
 
   function fail(error: unknown): void {
-    if (memory.markFailedAtMs === null) emit({ kind: 'high_water_mark_failed', why: messageOf(error) })
+    memory.markFailure ??= messageOf(error)
     memory.markFailedAtMs = clock.monotonic()
   }
 

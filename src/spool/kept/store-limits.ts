@@ -5,7 +5,7 @@
 //                 than a hundredth of it, so that one of them does not stop all others
 
 import { keptStoreNames, type KeptStore, type OnFull } from '../../domain/kept-store.ts'
-import type { Emit } from '../../domain/event.ts'
+import type { State } from '../../domain/condition-state.ts'
 import type { SpoolState } from '../session-state.ts'
 import type { SpoolOptions } from '../spool-options.ts'
 
@@ -39,12 +39,13 @@ export type FullStores = {
   holds(state: SpoolState, store: KeptStore, client: string, device: string | null): boolean
   /** True where one became full, or is not full any more. */
   update(state: SpoolState): boolean
+  states(): Iterable<State>
 }
 
-export function createFullStores({ emit }: { emit: Emit }, options: SpoolOptions): FullStores {
+export function createFullStores(options: SpoolOptions): FullStores {
   const limits = storeLimits(options)
   const full = new Set<KeptStore>()
-  return { isFull: (store) => full.has(store), holds, update }
+  return { isFull: (store) => full.has(store), holds, update, states }
 
   function holds({ stores }: SpoolState, store: KeptStore, client: string, device: string | null): boolean {
     if (!full.has(store)) return false
@@ -63,14 +64,15 @@ export function createFullStores({ emit }: { emit: Emit }, options: SpoolOptions
       changed = true
       if (isFull) full.add(store)
       else full.delete(store)
-      report(store, isFull, bytesMax)
     }
     return changed
   }
 
-  function report(store: KeptStore, isFull: boolean, bytesMax: number): void {
-    if (store === 'dead_letters')
-      emit(isFull ? { kind: 'dead_letters_full', bytesMax } : { kind: 'dead_letters_resumed' })
-    else emit(isFull ? { kind: 'kept_full', store, bytesMax } : { kind: 'kept_resumed', store })
+  function* states(): Generator<State> {
+    for (const store of full) {
+      const isDead = store === 'dead_letters' || store === 'unlisted_dead_letters'
+      const { bytesMax } = limits[store]
+      yield { code: isDead ? 'DEAD_LETTERS_FULL' : 'QUARANTINE_FULL', store, bytesMax }
+    }
   }
 }

@@ -23,6 +23,8 @@ export type StoreMemory = {
   known: KnownStore | null
   /** Since when the high-water mark cannot be written (high-water-mark.ts); null while it can. */
   markFailedAtMs: number | null
+  /** Why it could not be written; null while it can. */
+  markFailure: string | null
 } & InUseMemory
 
 /** The store is not at its path. Only a restart opens something else. */

@@ -13,7 +13,6 @@
 // `spool init` and `spool restore` make a spool on purpose.
 
 import { join, resolve } from 'node:path'
-import type { Emit } from '../../domain/event.ts'
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import {
   fileSystemAt,
@@ -120,21 +119,10 @@ async function hasStore(path: string): Promise<boolean> {
 /** How long a new spool is reported. */
 const newForMs = 86_400_000
 
-/** It can be a mistake: a file system is not mounted. Call what is returned from time to time. */
-export function reportNew(
-  { clock, emit }: { clock: Clock; emit: Emit },
-  path: string,
-  { madeAt, by }: SpoolMarker,
-): () => void {
+/** It can be a mistake: a file system is not mounted. Monotonic; null for one that another command made. */
+export function newUntilMs(clock: Clock, { madeAt, by }: SpoolMarker): number | null {
   const leftMs = Math.min(newForMs, newForMs - (clock.now() - madeAt))
-  if (by !== 'daemon' || leftMs <= 0) return () => undefined
-  emit({ kind: 'spool_new', path, at: madeAt })
-  let untilMs = clock.monotonic() + leftMs
-  return () => {
-    if (clock.monotonic() < untilMs) return
-    untilMs = Infinity
-    emit({ kind: 'spool_new_ended' })
-  }
+  return by === 'daemon' ? clock.monotonic() + leftMs : null
 }
 
 function missing(path: string, fileSystem: FileSystem | null, marker: SpoolMarker | null): GatewayError {

@@ -29,6 +29,5 @@ export async function assignLane(session: Session, id: LaneId, provider: Provide
       putTotals(lane, ops)
     },
   })
-  session.emit({ kind: 'spool_lane_assigned', lane: id, provider, payloads: lane.openPayloads })
   return lane.openPayloads
 }

@@ -6,6 +6,7 @@
 // backfill lane of a provider that no config names, and reported until an operator assigns it
 // (lane-assignment.ts). Its number is never given again.
 
+import type { State } from '../../domain/condition-state.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { StoreEntry, StoreOp } from '../../storage/storage.ts'
 import { firstReadable, isCorruption } from '../chunk-log/damage-scan.ts'
@@ -181,9 +182,9 @@ export function chooseLiveLanes(state: SpoolState, repairs: StoreOp[]): void {
   }
 }
 
-/** Reports the lanes that an operator must assign. The lanes must be complete. */
-export function reportUnknownLanes({ lanes, emit }: SpoolState): void {
+/** The lanes that an operator must assign. */
+export function* unknownLanes({ lanes }: Pick<SpoolState, 'lanes'>): Generator<State> {
   for (const lane of lanes.values())
     if (isUnknown(lane) && lane.openPayloads > 0)
-      emit({ kind: 'spool_lane_unknown', lane: lane.id, payloads: lane.openPayloads })
+      yield { code: 'LANE_UNKNOWN', lane: lane.id, payloads: lane.openPayloads }
 }

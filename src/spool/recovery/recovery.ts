@@ -53,7 +53,7 @@ import { recoverState } from '../kept/state-entries.ts'
 import { newDeadLetterBytes } from '../kept/store-use.ts'
 import type { SpoolState } from '../session-state.ts'
 import { closeEnd, readNumbers } from './lane-numbers.ts'
-import { chooseLiveLanes, findLanes, reportUnknownLanes, type FoundLanes } from './lane-recovery.ts'
+import { chooseLiveLanes, findLanes, type FoundLanes } from './lane-recovery.ts'
 import { closeGaps, compareMark, restoreLanes } from './missing-writes.ts'
 import { recoverReceipts } from './receipt-recovery.ts'
 import { dropDamagedClaim, repairClaims } from './repair.ts'
@@ -73,7 +73,6 @@ export async function recover(state: SpoolState, manifest: string | null): Promi
   const isMarkCurrent = compared !== null && writes !== null && writes <= compared.mark.writes
   for (const [lane, end] of ends) closeEnd(state, lane, { end, isMarkCurrent }, repairs)
   if (compared !== null) closeGaps(state, compared, repairs)
-  reportUnknownLanes(state)
   await recoverDeadLetters(state, repairs)
   await recoverShelves(state, repairs)
   await recoverReceipts(state, repairs)

@@ -1,4 +1,3 @@
-import { keptStoreNames } from '../../../src/domain/kept-store.ts'
 import { describe, expect, test } from 'vitest'
 import type { EventOf } from '../../../src/domain/event.ts'
 import { conditionCatalogue } from '../../../src/ops/conditions/condition-catalogue.ts'
@@ -37,17 +36,13 @@ describe('every event', () => {
   test('raises the conditions that its entry names, and there is no condition that nothing raises', () => {
     const conditions = createConditions({ clock: handClock() })
     const { apply } = createEventConditions(conditions)
-    const reasons = ['spool_full', 'disk_low', 'state_full', 'store_lost'] as const
     const seen = new Set<string>()
-    const held = reasons.map((reason) => ({ ...eventSamples.spool_held, reason }))
-    const unusable = { ...eventSamples.spool_refused, fault: eventSamples.store_lost.fault }
-    const stores = keptStoreNames.map((store) => ({ ...eventSamples.kept_full, store }))
     const proxied = { ...eventSamples.listener_refused, reason: 'proxy_untrusted' }
     const otherPath = { ...eventSamples.listener_refused, reason: 'websocket_path', found: '/' }
     const flooding = { ...eventSamples.client_dropped, reason: 'too_many_control_packets' }
     const partial = { ...eventSamples.client_dropped, reason: 'partial_packets_full' }
-    const limits = [unusable, proxied, otherPath, flooding, partial]
-    for (const event of [...samples, ...held, ...stores, ...limits]) {
+    const limits = [proxied, otherPath, flooding, partial]
+    for (const event of [...samples, ...limits]) {
       apply(event)
       for (const { code } of conditions.open()) seen.add(code)
     }

@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { GatewayEvent } from '../../../src/domain/event.ts'
+import type { State } from '../../../src/domain/condition-state.ts'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { openSpool } from '../../../src/spool/spool.ts'
 import { checkInThread, openLevelStore, realDisk } from '../../../src/storage/storage.ts'
@@ -16,13 +16,12 @@ import { payloadNamed, smallOptions } from '../../support/spool-world.ts'
 const clock = createFakeClock()
 
 async function open(path: string) {
-  const events: GatewayEvent[] = []
   const spool = await openSpool(
     {
       clock,
       newId: () => crypto.randomUUID(),
       random: Math.random,
-      emit: (event) => void events.push(event),
+      emit: () => undefined,
       openStore: openLevelStore,
       checkStore: checkInThread,
       disk: realDisk,
@@ -30,7 +29,7 @@ async function open(path: string) {
     { ...smallOptions(path, { ballastBytes: 4096 }), onDamage: 'refuse' },
   )
   onTestFinished(() => spool.close())
-  return { spool, events }
+  return { spool }
 }
 
 /** A spool with tables and a log, whose daemon stopped in order. */
@@ -70,15 +69,15 @@ async function nameOf(path: string, file: string): Promise<string> {
 }
 
 /** Opens it, or says why not. */
-async function tried(path: string): Promise<{ code: string; text: string; events: GatewayEvent[] }> {
+async function tried(path: string): Promise<{ code: string; text: string; states: State[] }> {
   try {
-    const { spool, events } = await open(path)
+    const { spool } = await open(path)
     expect(spool.append(payloadNamed('c'))).toBe('stored')
     expect(await ended(spool)).toBeNull()
-    return { code: 'opened', text: '', events }
+    return { code: 'opened', text: '', states: [...spool.states()] }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    return { code: error.code, text: `${error.what} ${error.why} ${error.act}`, events: [] }
+    return { code: error.code, text: `${error.what} ${error.why} ${error.act}`, states: [] }
   }
 }
 
@@ -103,12 +102,8 @@ describe.each(['clean', 'unclean'])('after a %s end, in the place of', (end) => 
       const isFixed = kind === 'a directory' && file === 'in-use'
       const movedFirst = ['SPOOL_UNWRITABLE', join(path, file), 'Move what is there out of the directory.']
       const expected = file === 'mark' ? ['opened', join(path, 'mark')] : isFixed ? movedFirst : ['opened']
-      const { code, text, events } = await tried(path)
-      const said = JSON.stringify([
-        code,
-        text,
-        events.filter(({ kind }) => kind === 'high_water_mark_failed'),
-      ])
+      const { code, text, states } = await tried(path)
+      const said = JSON.stringify([code, text, states.filter((one) => one.code === 'MARK_UNWRITABLE')])
       for (const part of expected) expect(said).toContain(part)
     })
   })

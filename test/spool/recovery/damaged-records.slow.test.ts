@@ -237,7 +237,7 @@ describe('a start without the high-water mark', () => {
         await damage(before, key, 'missing')
     await rm(join(before.path, 'mark'))
     const world = await expectStart(before, {})
-    expect(world.eventsOf('spool_lane_unknown')).toMatchObject([{ lane: 3, payloads: 4 }])
+    expect([...world.spool.states()]).toMatchObject([{ code: 'LANE_UNKNOWN', lane: 3, payloads: 4 }])
     expect(world.spool.lanes().map(({ id, provider }) => [id, provider])).toEqual([
       [1, 'default'],
       [2, 'default'],
