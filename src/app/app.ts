@@ -32,7 +32,7 @@ import type { SenderWorker } from '../delivery/delivery.ts'
 import { createLostFields, doubtfulWords, type LostFields } from '../mapping/mapping.ts'
 import type { MoreSources, Taps } from '../ingest/ingest.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
-import type { StoreMemory } from '../spool/spool.ts'
+import type { SpoolOptions, StoreMemory } from '../spool/spool.ts'
 import {
   makePrivate,
   type CheckStore,
@@ -77,6 +77,8 @@ export type GatewayDeps = {
   senderWorker?: SenderWorker
   /** Those that were read for the config. They are watched. */
   configFiles: readonly string[]
+  /** In place of the bounds of the spool that no option sets; for tests. */
+  spoolBounds?: Partial<SpoolOptions>
   /** Files with secrets of the config: a warning where other users can read one. */
   secretFiles?: readonly string[]
   /** Ends a start that takes long. The gateway is then returned, and is stopped as usual. */

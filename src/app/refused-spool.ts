@@ -16,7 +16,8 @@ import { GatewayError, type ErrorCode } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Config } from '../config/config.ts'
 import type { Ops } from '../ops/ops.ts'
-import { openSpool, storeChanged, storeSignature, type Spool, type StoreMemory } from '../spool/spool.ts'
+import { openSpool, storeChanged, storeSignature } from '../spool/spool.ts'
+import type { Spool, SpoolOptions, StoreMemory } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
 import type { BackfillRule } from './backfill-rule.ts'
 import type { KernelClock } from './kernel-clock.ts'
@@ -103,6 +104,7 @@ type SpoolDeps = Omit<Parameters<typeof openSpool>[0], 'isLate' | 'bootId' | 'on
   ops: Pick<Ops, 'starting'>
   env: NodeJS.ProcessEnv
   memory: StoreMemory
+  spoolBounds?: Partial<SpoolOptions>
 }
 
 export function openSpoolOf(deps: SpoolDeps, config: Config, signal: AbortSignal): Promise<Spool> {
@@ -112,7 +114,7 @@ export function openSpoolOf(deps: SpoolDeps, config: Config, signal: AbortSignal
   const options = spoolOptions(config.spool, { payloadsMax, bytesMax })
   return openSpool(
     { ...deps, isLate, bootId: kernel.bootId, onProgress: ops.starting, signal },
-    { ...options, lastExitPath: lastExitPathOf(env, config.spool.path) },
+    { ...options, ...deps.spoolBounds, lastExitPath: lastExitPathOf(env, config.spool.path) },
   )
 }
 

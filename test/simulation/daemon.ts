@@ -6,6 +6,7 @@ import { Writable } from 'node:stream'
 import type { Gateway } from '../../src/app/app.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import type { LoadedConfig } from '../../src/config/config.ts'
+import type { SpoolOptions } from '../../src/spool/spool.ts'
 import type { CheckReport } from '../../src/storage/storage.ts'
 import { createRandom } from '../support/random.ts'
 import { switchOn, type Machine } from './machine/machine.ts'
@@ -29,6 +30,7 @@ export type Daemon = {
 type Deps = {
   machine: Machine
   env: NodeJS.ProcessEnv
+  spoolBounds: Partial<SpoolOptions>
   log: (line: string) => void
   observe: (event: GatewayEvent) => void
   /** Whether a process may end so by itself. */
@@ -63,7 +65,7 @@ let crashed: (error: unknown) => void = () => undefined
 process.on('uncaughtException', (error) => crashed(error))
 process.on('unhandledRejection', (error) => crashed(error))
 
-export function createDaemon({ machine, env, log, observe, isExcused }: Deps): Daemon {
+export function createDaemon({ machine, env, spoolBounds, log, observe, isExcused }: Deps): Daemon {
   const { kernel } = machine
   let gateway: Gateway | null = null
   let running: number | null = null
@@ -136,6 +138,7 @@ export function createDaemon({ machine, env, log, observe, isExcused }: Deps): D
         checkStore,
         disk: realDisk,
         configFiles: files,
+        spoolBounds,
         secretFiles,
         observe: (event) => {
           if (life === kernel.life) observe(event)

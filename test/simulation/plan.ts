@@ -1,12 +1,14 @@
 // plan.ts: what a seed draws before anything runs: config, fleet, service, length, faults.
 
+import type { SpoolOptions } from '../../src/spool/spool.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { mayLosePosition, packetBytesMax, sourcesOf } from './world/contents.ts'
 import { drawDevices } from './world/device-plans.ts'
 import type { DevicePlan } from './world/fleet.ts'
 import { deliveryText, drawDelivery, drawProviders, mayFail } from './delivery-plan.ts'
 import type { DeliveryPlan, ProviderPlan } from './delivery-plan.ts'
-import { providersOf, themed, themeOf, type Theme } from './themes.ts'
+import type { Habit } from './acts/operator.ts'
+import { ingestOf, providersOf, themed, themeOf, type Theme } from './themes.ts'
 
 export type Plan = {
   seed: number
@@ -28,9 +30,17 @@ export type Plan = {
   isPatient: boolean
   /** Between two looks at what the gateway says of itself. */
   lookEveryMs: number
+  /** What happens within so long is in one turn of the daemon. */
+  turnMs: number
+  /** Where the spool has less room in memory than usual. */
+  spoolBounds: Partial<SpoolOptions>
+  /** What the operator does; null: anything. */
+  habit: Habit | null
   /** Means between two faults of a kind; 0: none. */
   everyMs: Record<FaultKind, number>
 }
+
+export type IngestPlan = { windowS: number; inFlightMax: number; heldMax: number }
 
 export const faultKinds = [
   ...(['kill', 'powerCut', 'stop', 'dropDevice', 'network', 'service'] as const),
@@ -57,11 +67,11 @@ export function drawPlan(seed: number, random: Random): Plan {
     providers: providers.map((provider) => ({ name: provider.name, mayFail: mayFail(provider) })),
     everyMs: safetyMs / 4,
   })
-  const ingest = {
+  const ingest = ingestOf(theme, {
     windowS: random.pick([5, 30, 120]),
     inFlightMax: random.pick([2, 5, 1000]),
     heldMax: random.pick([1, 3, 10_000]),
-  }
+  })
   const spoolMiB = random.pick([1, 16])
   const every = (share: number, meanMs: number) => (random.chance(share) ? meanMs * (0.5 + random.next()) : 0)
   const hasClockBattery = random.chance(0.9)
@@ -88,6 +98,9 @@ export function drawPlan(seed: number, random: Random): Plan {
     safetyMs,
     isPatient: random.chance(patientShare),
     lookEveryMs: 10_000,
+    turnMs: 0,
+    spoolBounds: {},
+    habit: null,
     everyMs: {
       kill: every(0.55, safetyMs / 1.7),
       powerCut: every(0.35, safetyMs / 1.7),
@@ -132,7 +145,7 @@ function withoutMemory(device: DevicePlan): DevicePlan {
 type Config = {
   providers: readonly ProviderPlan[]
   delivery: DeliveryPlan
-  ingest: { windowS: number; inFlightMax: number; heldMax: number }
+  ingest: IngestPlan
   spoolMiB: number
   hasClockBattery: boolean
   backoffS: number

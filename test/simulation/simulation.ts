@@ -13,7 +13,7 @@ import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { createRandom } from '../support/random.ts'
 import type { EndAct, World } from './acts/act.ts'
 import { awayAct, bootClock, clockAct, dropAct, showSynchronized } from './acts/world-acts.ts'
-import { backUp, diskAct } from './acts/disk-acts.ts'
+import { backUp, diskAct, slowWrites } from './acts/disk-acts.ts'
 import { createKeys } from './acts/key-acts.ts'
 import { configPath, createDaemon, spoolPath } from './daemon.ts'
 import { switchOn, type Machine } from './machine/machine.ts'
@@ -30,7 +30,7 @@ import { createLostPositions } from './oracle/lost-positions.ts'
 import { createOpenConditions } from './oracle/open-conditions.ts'
 import { createOutageEvents } from './oracle/repeats.ts'
 import { createOperator } from './acts/operator.ts'
-import { faultOf } from './themes.ts'
+import { faultOf, hasSlowWrites } from './themes.ts'
 import { weekOf } from './week.ts'
 import { createService, isOneOf, type Payload } from './world/service.ts'
 import { drawFault } from './world/service-faults.ts'
@@ -93,6 +93,7 @@ export async function runSeed(
   const plan = madeSmaller(drawPlan(seed, random), smaller)
   const machine = switchOn(startMs, createRandom(seed ^ 0x5bd1e995))
   const { kernel, disk } = machine
+  kernel.turnMs = plan.turnMs
   const log: string[] = []
   const hash = createHash('sha256')
   const reached = new Map<string, number>()
@@ -113,6 +114,7 @@ export async function runSeed(
       AWS_ACCESS_KEY_ID: keyOfEnvironment,
       AWS_SECRET_ACCESS_KEY: 'simulated-secret-of-forty-characters-000',
     },
+    spoolBounds: plan.spoolBounds,
     log(line) {
       log.push(line)
       hash.update(line)
@@ -124,6 +126,9 @@ export async function runSeed(
       if (event.kind === 'store_lost') fleet.storeLost()
       if (event.kind === 'spool_refused') fleet.spoolRefused()
       if (event.kind === 'lane_rotated') rotated(world)
+      if (event.kind === 'spool_held') fleet.held(true)
+      if (event.kind === 'spool_resumed' || event.kind === 'gateway_starting') fleet.held(false)
+      if (event.kind === 'spool_resumed') resumed(world)
       if (event.kind === 'endpoint_changed' && event.state === 'available')
         world.endpoints.available(event.provider, { atMs: kernel.monotonicMs, life: kernel.life })
       if (event.kind === 'endpoint_changed' && event.state === 'unavailable') {
@@ -171,9 +176,10 @@ export async function runSeed(
         ? plan.providers.some((one) => one.name === name && one.onRepeat === 'hold')
         : reason !== 'refused_repeat' || plan.delivery.onRefusedRepeat === 'hold',
     probesMs: (plan.backoffS + 3 * plan.delivery.timeoutS) * 1000 + probeSlackMs,
+    timeoutMs: plan.delivery.timeoutS * 1000,
   })
-  const operator = createOperator({ machine, random, services, reach }, plan)
   const fleet = createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
+  const operator = createOperator({ machine, random, services, fleet, reach }, plan)
   const world: World = {
     plan,
     machine,
@@ -410,7 +416,7 @@ function watchEndpoints(world: World): () => void {
   let dueMs = 0
   const lookNow = () => {
     if (hasEnded) return
-    kernel.at(lookEveryMs, lookNow)
+    kernel.at(Math.min(lookEveryMs, plan.lookEveryMs), lookNow)
     const now = { atMs: kernel.monotonicMs, life: kernel.life }
     if (now.atMs < dueMs && !world.isSettling) return
     dueMs = now.atMs + plan.lookEveryMs
@@ -544,28 +550,14 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     atSomeMoment(world, () => {
       machine.powerCut()
       // It was made by the last process, and is never synced.
-      if (random.chance(noMarkShare)) machine.disk.world.remove(markPath)
+      if (random.chance(plan.theme === 'lanes' ? 0.8 : noMarkShare)) machine.disk.world.remove(markPath)
       if (!plan.hasClockBattery) bootClock(world)
       machine.kernel.at(2000 + random.below(random.chance(0.1) ? 60_000 : 8000), daemon.start)
     })
     return undefined
   },
   stop(world) {
-    const { machine, daemon, fleet, random } = world
-    atSomeMoment(world, () => {
-      // One that starts is ended by the signal at once.
-      if (daemon.gateway === null) return
-      // A store that is lost cannot be closed.
-      const wasOpen = daemon.isReady
-      const stopped = world.ends.stopping()
-      const acknowledged = fleet.stopping()
-      void daemon.stop().then((isInOrder) => {
-        if (stopped(isInOrder && wasOpen)) machine.kernel.at(lastAcksMs, acknowledged)
-        if (daemon.isRunning) return
-        backUp(machine)
-        machine.kernel.at(random.below(5000), daemon.start)
-      })
-    })
+    atSomeMoment(world, () => stopNow(world))
     return undefined
   },
   dropDevice: dropAct,
@@ -604,7 +596,10 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
       isOver = true
     }
   },
-  disk: (world) => world.causes.act(world.ends.faulty(diskAct(world))),
+  disk(world) {
+    const act = hasSlowWrites(world.plan.theme) ? slowWrites : diskAct
+    return world.causes.act(world.ends.faulty(act(world)))
+  },
   away: awayAct,
   clock: clockAct,
   keys({ keys, services, random }) {
@@ -627,18 +622,47 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
   },
 }
 
+function stopNow({ machine, daemon, fleet, random, ends }: World): void {
+  // One that starts is ended by the signal at once.
+  if (daemon.gateway === null) return
+  // A store that is lost cannot be closed.
+  const wasOpen = daemon.isReady
+  const stopped = ends.stopping()
+  const acknowledged = fleet.stopping()
+  void daemon.stop().then((isInOrder) => {
+    if (stopped(isInOrder && wasOpen)) machine.kernel.at(lastAcksMs, acknowledged)
+    if (daemon.isRunning) return
+    backUp(machine)
+    machine.kernel.at(random.below(5000), daemon.start)
+  })
+}
+
 /** Of moments in which something must be durable that is seldom written. */
 const cutShares = { rotation: 0.4, session: 0.12, slowSession: 0.5 } as const
 const failShare = 0.3
+const resumedShare = 0.4
 const failMs = 2000
 
 /** The power is cut, or the next write fails. */
 function rotated(world: World): void {
   const { machine, plan, random, causes, ends, isSettling } = world
-  cutSoon(world, cutShares.rotation)
+  // Not where lanes are to become many.
+  if (plan.theme !== 'lanes') cutSoon(world, cutShares.rotation)
   if (plan.everyMs.disk === 0 || isSettling || !random.chance(failShare)) return
   const end = causes.act(ends.faulty(machine.disk.fail({ call: 'db-write', code: 'EIO', times: 1 })))
   if (end !== undefined) machine.kernel.at(failMs, end)
+}
+
+/** What waited is taken in, and the gateway stops meanwhile. */
+function resumed(world: World): void {
+  const { machine, fleet, plan, random, isSettling } = world
+  if (plan.theme !== 'full' || isSettling) return
+  // In the turn in which it is taken in.
+  fleet.sendAtOnce()
+  if (!random.chance(resumedShare)) return
+  machine.kernel.afterEvents(random.below(20), () => {
+    if (!world.isSettling) stopNow(world)
+  })
 }
 
 function cutSoon(world: World, share: number): void {

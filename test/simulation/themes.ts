@@ -3,23 +3,46 @@
 //
 //   answers    half answers, answers that leave out, and answers that are lost, of a service that fails a part
 //   together   two people work on kept messages and dead letters at once, on a slow disk, and the process ends then
+//   bounds     memory for a few messages: chunks are read from the disk, and what is remembered of devices moves there
+//   requeue    dead letters are requeued while fresh payloads come
+//   holes      the messages of one device leave the quarantine between those of others, and the process ends
+//   outage     a service that fails for long, with a store that is lost meanwhile
+//   cuts       a batch becomes smaller while a backlog waits, of which chunks are read from the disk
+//   lanes      backlogs become backfill again and again, and the file that knows the numbers of lanes is lost
+//   forget     a device is forgotten just when it sends, and the process ends
+//   full       a spool with room for a few payloads, and writes of one message: others wait, also when the gateway stops
 
 import { createRandom, type Random } from '../support/random.ts'
 import type { ProviderPlan } from './delivery-plan.ts'
 import type { DevicePlan } from './world/fleet.ts'
-import type { Plan } from './plan.ts'
+import type { IngestPlan, Plan } from './plan.ts'
 import type { Fault } from './world/service-faults.ts'
 
-export type Theme = 'answers' | 'together'
+/** Of all seeds. */
+const shares = {
+  answers: 0.05,
+  together: 0.05,
+  bounds: 0.03,
+  requeue: 0.01,
+  holes: 0.02,
+  outage: 0.02,
+  full: 0.02,
+  cuts: 0.015,
+  lanes: 0.01,
+  forget: 0.01,
+} as const
+export type Theme = keyof typeof shares
 
-/** Of all seeds; of each theme alike many. */
-const share = 0.1
-const themes: readonly Theme[] = ['answers', 'together']
 const minuteMs = 60_000
+const mebibyte = 1_048_576
 
 export function themeOf(seed: number): Theme | null {
-  const random = createRandom(seed ^ 0x1f83d9ab)
-  return random.chance(share) ? random.pick(themes) : null
+  let rest = createRandom(seed ^ 0x1f83d9ab).next()
+  for (const theme of Object.keys(shares) as Theme[]) {
+    rest -= shares[theme]
+    if (rest < 0) return theme
+  }
+  return null
 }
 
 /** Of a service: one that tells its answers again would not say of what it forgot. */
@@ -29,6 +52,8 @@ export function providersOf(
   seed: number,
 ): ProviderPlan[] {
   const random = createRandom(seed ^ 0x2b0c1f77)
+  if (theme === 'requeue') return providers.map((one) => ({ ...one, onRepeat: 'hold', refusesEvery: 0 }))
+  if (theme === 'full') return providers.map((one) => ({ ...one, refusesEvery: 0 }))
   if (theme !== 'answers') return [...providers]
   return providers.map((provider) => {
     const repeat = random.pick(['conflict', 'fresh'] as const)
@@ -37,28 +62,142 @@ export function providersOf(
   })
 }
 
+/** What ingest lets wait of a connection, and of all. */
+export function ingestOf(theme: Theme | null, drawn: IngestPlan): IngestPlan {
+  return theme === 'cuts' || theme === 'full' ? { ...drawn, inFlightMax: 1000, heldMax: 10_000 } : drawn
+}
+
 export function themed(plan: Plan, theme: Theme | null): Plan {
   return theme === null ? plan : { ...plan, ...planOf[theme](plan) }
 }
 
-const none = { stop: 0, network: 0, disk: 0, away: 0, clock: 0, keys: 0 } as const
+const none = {
+  ...({ kill: 0, powerCut: 0, stop: 0, network: 0, service: 0 } as const),
+  ...({ disk: 0, operator: 0, away: 0, clock: 0, keys: 0 } as const),
+} as const
 
 const planOf: Readonly<Record<Theme, (plan: Plan) => Partial<Plan>>> = {
   answers: ({ devices, delivery, everyMs }) => ({
     safetyMs: minuteMs,
     devices: devices.map((device) => ({ ...device, everyMs: Math.min(device.everyMs, 6000) })),
     delivery: { ...delivery, payloadsMax: Math.max(5, delivery.payloadsMax), lingerS: 1 },
-    everyMs: { ...everyMs, ...none, service: 8000, operator: 0, powerCut: 0 },
+    everyMs: { ...everyMs, ...none, kill: everyMs.kill, service: 8000 },
   }),
   together: ({ devices, everyMs }) => ({
     safetyMs: minuteMs,
-    devices: devices.map(aheadOf),
-    everyMs: { ...everyMs, ...none, operator: 2500, disk: 6000, kill: 12_000, service: 10_000 },
+    devices: devices.map((device, index) => aheadOf(device, index, index % 2 === 0)),
+    everyMs: {
+      ...everyMs,
+      ...none,
+      powerCut: everyMs.powerCut,
+      operator: 2500,
+      disk: 6000,
+      kill: 12_000,
+      service: 10_000,
+    },
   }),
+  bounds: ({ devices, delivery, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map((device) => ({ ...device, everyMs: Math.min(device.everyMs, 4000 * device.burst) })),
+    delivery: { ...delivery, lingerS: Math.min(1, delivery.lingerS), maxInFlight: 4 },
+    habit: 'reload',
+    spoolBounds: {
+      recentBytesMax: 1500,
+      lateRecords: { recordsMax: 8, bytesMax: 1500 },
+      forgetMs: 3000,
+      buffers: { stepBytes: 512, freeBytesMax: 4096 },
+    },
+    everyMs: { ...everyMs, ...none, service: 8000, kill: 15_000, powerCut: 15_000, operator: 6000 },
+  }),
+  requeue: ({ devices, delivery, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map((device, index) => {
+      const isDoomed = index % 2 === 0 && device.kind !== 'parts'
+      return { ...device, isDoomed, clockMs: 0, everyMs: Math.min(device.everyMs, 3000 * device.burst) }
+    }),
+    delivery: {
+      ...delivery,
+      payloadsMax: 20,
+      lingerS: 5,
+      backfillAfterS: 60,
+      retryDelays: { Validation: [], default: [] },
+    },
+    habit: 'requeue',
+    turnMs: 1,
+    everyMs: { ...everyMs, ...none, operator: 3000, disk: 6000 },
+  }),
+  holes: ({ devices, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map((device, index) => aheadOf(device, index, true)),
+    habit: 'release devices',
+    everyMs: { ...everyMs, ...none, operator: 4000, kill: 8000 },
+  }),
+  outage: ({ devices, delivery, everyMs }) => ({
+    safetyMs: minuteMs,
+    lookEveryMs: 1000,
+    devices: devices.map((device) => ({ ...device, burst: 1, everyMs: 4000 * devices.length })),
+    delivery: { ...delivery, timeoutS: 5, lingerS: 1, maxInFlight: 2 },
+    everyMs: { ...everyMs, ...none, service: 20_000, disk: 8000 },
+  }),
+  cuts: ({ devices, delivery, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.slice(0, 2).map(inBursts),
+    delivery: { ...delivery, payloadsMax: 20, lingerS: 1, maxInFlight: 4 },
+    habit: 'reload',
+    spoolBounds: { recentBytesMax: 1500 },
+    everyMs: { ...everyMs, ...none, kill: 20_000, operator: 4000 },
+  }),
+  lanes: ({ devices, delivery, everyMs }) => ({
+    safetyMs: 2 * minuteMs,
+    devices: devices.slice(0, 3).map((device) => ({ ...device, burst: 1, everyMs: 2000 })),
+    delivery: { ...delivery, payloadsMax: 1, lingerS: 0, timeoutS: 5 },
+    spoolBounds: { forgetMs: 2000 },
+    everyMs: { ...everyMs, ...none, service: 6000, powerCut: 15_000 },
+  }),
+  forget: ({ devices, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map((device) => remembering(device)),
+    habit: 'forget',
+    everyMs: { ...everyMs, ...none, operator: 4000, kill: 6000 },
+  }),
+  full: ({ devices, delivery, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map((device) => {
+      const { clockMs, burst } = device
+      return {
+        ...device,
+        clockMs: Math.min(0, clockMs),
+        poison: 0,
+        isDoomed: false,
+        window: 16,
+        everyMs: 2000 * burst,
+      }
+    }),
+    delivery: { ...delivery, timeoutS: 5, lingerS: Math.min(1, delivery.lingerS) },
+    turnMs: 1,
+    spoolBounds: {
+      bytesMax: mebibyte + 24_000,
+      reserveBytes: mebibyte,
+      uncommittedBytesMax: 200,
+      lateRecords: { recordsMax: 8, bytesMax: 1500 },
+    },
+    everyMs: { ...everyMs, ...none, service: 8000, disk: 6000 },
+  }),
+}
+
+export function hasSlowWrites(theme: Theme | null): boolean {
+  return theme === 'requeue' || theme === 'full'
 }
 
 /** What the service meets in place of what the seed draws; null: that. */
 export function faultOf(theme: Theme | null, random: Random): Fault | null {
+  if (theme === 'outage' || theme === 'full' || theme === 'lanes')
+    return random.pick<() => Fault>([
+      () => ({ kind: 'hang', processes: random.chance(0.5) }),
+      () => ({ kind: 'status', status: random.pick([500, 503]), processes: random.chance(0.5) }),
+      () => ({ kind: 'status', status: random.pick([500, 503]), processes: random.chance(0.5) }),
+      () => ({ kind: 'reset', when: random.pick(['before', 'after']) }),
+    ])()
   if (theme !== 'answers') return null
   return random.pick<() => Fault>([
     () => ({
@@ -74,9 +213,20 @@ export function faultOf(theme: Theme | null, random: Random): Fault | null {
   ])()
 }
 
-/** Every second one of those that have the time of a message. */
-function aheadOf(device: DevicePlan, index: number): DevicePlan {
+function inBursts(device: DevicePlan): DevicePlan {
+  const { kind, burst } = device
+  return { ...device, burst: kind === 'parts' ? burst : 12, window: 16, everyMs: 8000 }
+}
+
+/** A device of which the gateway remembers what it sent last. */
+function remembering(device: DevicePlan): DevicePlan {
+  const qos = [device.qos.includes(2) ? 2 : 1] as const
+  return { ...device, kind: 'differences', qos, burst: 1, clockMs: 0, poison: 0, everyMs: 6000 }
+}
+
+/** Of those that have the time of a message. */
+function aheadOf(device: DevicePlan, index: number, isAhead: boolean): DevicePlan {
   const isTimed = device.kind === 'plain' || device.kind === 'parked'
-  const everyMs = Math.min(device.everyMs, 3000)
-  return { ...device, everyMs, clockMs: isTimed && index % 2 === 0 ? 4_000_000 + index : device.clockMs }
+  const everyMs = Math.min(device.everyMs, 3000 * device.burst)
+  return { ...device, everyMs, clockMs: isTimed && isAhead ? 4_000_000 + index : device.clockMs }
 }

@@ -91,6 +91,11 @@ export function diskAct(world: World): EndAct | undefined {
   }
 }
 
+/** What comes meanwhile waits behind the write that runs. */
+export function slowWrites({ machine: { disk }, random }: World): EndAct {
+  return disk.stall({ call: 'db-write', ms: 100 + random.below(900) })
+}
+
 /** Until the end of the fault; others may overlap. */
 function filled(disk: SimDisk, capacity: Parameters<SimDisk['setCapacity']>[0]): EndAct {
   disk.setCapacity(capacity)

@@ -6,6 +6,7 @@ import { configPath } from '../daemon.ts'
 import type { Machine } from '../machine/machine.ts'
 import type { DeadLetter, OperatorAct } from '../oracle/deliveries.ts'
 import type { Plan } from '../plan.ts'
+import type { Fleet } from '../world/fleet.ts'
 import { ask, type Reply } from '../world/control-client.ts'
 import type { Service } from '../world/service.ts'
 
@@ -33,7 +34,13 @@ export type Operator = {
   readonly isConfigNew: boolean
 }
 
-type Deps = { machine: Machine; random: Random; services: readonly Service[]; reach: (state: string) => void }
+type Deps = {
+  machine: Machine
+  random: Random
+  services: readonly Service[]
+  fleet: Pick<Fleet, 'forget'>
+  reach: (state: string) => void
+}
 
 type HeldBatch = { batchId: string; held: { reason: string } | null }
 
@@ -42,13 +49,26 @@ const listedMax = 1000
 /** Reasons for which a batch waits for a person. */
 const forPerson = ['repeated', 'refused_repeat']
 
-export function createOperator({ machine, random, services, reach }: Deps, plan: Plan): Operator {
+/** A person who does one thing again and again. */
+export type Habit = 'forget' | 'reload' | 'requeue' | 'release devices'
+
+export function createOperator({ machine, random, services, fleet, reach }: Deps, plan: Plan): Operator {
   const { kernel, network, disk } = machine
   const acts: OperatorAct[] = []
   let isPositionLost = false
   let config = plan.config(plan.delivery)
   let configAtStart = config
   let changedMs = 0
+  const ofDeadLetters = [requeue, requeue, requeue, purge]
+  const ofBatches = [retry, () => releaseHeld(), anyHeld]
+  const ofKept = [releaseKept, releaseKept, releaseOfDevice]
+  const any = [probe, reload, reload, ...ofDeadLetters, ...ofBatches, ...ofKept]
+  const ofHabit: Record<Habit, (() => void)[]> = {
+    forget: [forget],
+    reload: [reload],
+    requeue: [requeue],
+    'release devices': [releaseOfDevice],
+  }
   return {
     acts,
     act,
@@ -74,18 +94,7 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
   }
 
   function act(): void {
-    const ofDeadLetters = [requeue, requeue, requeue, purge]
-    const ofBatches = [retry, () => releaseHeld(), anyHeld]
-    random.pick([
-      probe,
-      reload,
-      reload,
-      ...ofDeadLetters,
-      ...ofBatches,
-      releaseKept,
-      releaseKept,
-      releaseOfDevice,
-    ])()
+    random.pick(plan.habit === null ? any : ofHabit[plan.habit])()
   }
 
   function change(path: string, done: (reply: Reply) => void = () => undefined): void {
@@ -161,6 +170,13 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
       note('requeue', payloadIds)
       twice(`dead-letters/requeue?${ids.join('&')}`)
     })
+  }
+
+  function forget(): void {
+    const of = fleet.forget()
+    if (of === null) return
+    changedMs = kernel.monotonicMs
+    ask(network, { method: 'POST', path: `/control/devices/forget?device=${of.id}` }, of.done)
   }
 
   function releaseKept(): void {

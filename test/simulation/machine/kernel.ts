@@ -33,6 +33,8 @@ export type Kernel = {
   readonly life: number
   /** The process is dead, and the rest of its present turn still runs. */
   readonly isEnding: boolean
+  /** What happens within so long is in one turn: what was scheduled first comes first. 0: each alone. */
+  turnMs: number
   /** Called with what the process of the daemon threw. */
   uncaught: (error: unknown) => void
   /** No further moment comes before this real work has ended: the load of a module. */
@@ -65,6 +67,7 @@ export function createKernel(startMs: number): Kernel {
   let second = { at: 0, events: 0 }
 
   const kernel: Kernel = {
+    turnMs: 0,
     uncaught(error) {
       throw error
     },
@@ -110,7 +113,10 @@ export function createKernel(startMs: number): Kernel {
   return kernel
 
   function add(delayMs: number, run: () => void, owner: number): Cancel {
-    const entry: Entry = { atMs: monotonicMs + Math.max(0, delayMs), order: (order += 1), life: owner, run }
+    const dueMs = monotonicMs + Math.max(0, delayMs)
+    const { turnMs } = kernel
+    const atMs = turnMs === 0 ? dueMs : Math.ceil(dueMs / turnMs) * turnMs
+    const entry: Entry = { atMs, order: (order += 1), life: owner, run }
     heap.push(entry)
     return () => {
       entry.run = null

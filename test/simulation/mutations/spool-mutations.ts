@@ -224,12 +224,6 @@ export const spoolMutations: readonly Mutation[] = [
     replace:
       'if (receipt !== null) void session.committer.commit({ prepare: (own) => void putReceipt(receipts, receipt, options, own) }).catch(() => undefined)',
   },
-  {
-    name: 'a payload that was retried is read from a buffer that is used again',
-    file: 'spool/chunk-log/recent-chunks/recent-chunks.ts',
-    find: "if (buffer === null || chunk.use === 'shared') return",
-    replace: 'if (buffer === null) return',
-  },
   // ---- reseals, operations, held batches
   {
     name: 'a batch is resealed in two writes',
@@ -457,11 +451,5 @@ export const spoolMutations: readonly Mutation[] = [
     file: 'spool/kept/late-records.ts',
     find: 'return { record: { key: keyOf(late, seq), body }, own, gone }',
     replace: 'return { record: { key: keyOf(late, seq), body }, own: [], gone }',
-  },
-  {
-    name: 'late entries stay in force that were put or deleted since',
-    file: 'spool/kept/late-records.ts',
-    find: 'for (const key of replaced) end = putEntry(end, key, null)\n',
-    replace: '',
   },
 ]

@@ -40,6 +40,7 @@ const closesMs = 120_000
 /** Five failures of one batch take 31 s of back-offs at most, and each has a deadline. */
 const unavailableMs = 180_000
 const answeredMs = 5000
+const lookedAtMs = 1000
 const failuresMin = 5
 const emptyToOutage = 3
 /** An answer has arrived so soon, and what is heard of it is known. */
@@ -190,7 +191,7 @@ function hasFailed(
     const isHalf = one.isHalf && answered.some((next) => next.batchId === batchId && next.atMs > one.atMs)
     if (!isHalf && (!isRefused || heard !== 'yes')) break
     // What came just now may not have been looked at.
-    if ((since ?? atMs) > atMs - answeredMs) continue
+    if ((since ?? atMs) > atMs - lookedAtMs) continue
     failures += 1
     failed.add(batchId)
   }

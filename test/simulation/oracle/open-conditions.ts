@@ -9,6 +9,7 @@
 //   payloads wait                  they have bytes, and nothing else has
 //   a batch is held                the config says that its reason is for a person
 //   one payload is refused alone   it waits for nothing but the next batch that is accepted
+//   the endpoint is available      what failed before waits for nothing but a place
 
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import type { Status } from '../../../src/ops/status-schema/status-schema.ts'
@@ -35,6 +36,8 @@ type Known = {
   mayHold: (provider: string, reason: string) => boolean
   /** Between two probes of an endpoint that is unavailable, with its answer. */
   probesMs: number
+  /** A request without an answer ends so soon. */
+  timeoutMs: number
 }
 
 const opensMs = 30_000
@@ -43,18 +46,21 @@ const durableMs = 5000
 /** For so long batches were accepted, and so many. */
 const acceptedMs = 40_000
 const acceptedMin = 3
+/** So soon after an answer the next batch is sent. */
+const restsMs = 3000
 /** A service may ask to wait for ten minutes. */
 const waitMaxMs = 900_000
 
 export function createOpenConditions(
   services: readonly Service[],
-  { troubles, changedMs, mayHold, probesMs }: Known,
+  { troubles, changedMs, mayHold, probesMs, timeoutMs }: Known,
 ): OpenConditions {
   const wrong: string[] = []
   const deadSince: Now & { isOpen: boolean } = { atMs: 0, life: -1, isOpen: false }
   const unavailableSince = new Map<string, Now>()
   /** At the last look at which it was not, by provider. */
   const notAvailableMs = new Map<string, number>()
+  const availableSince = new Map<string, Now>()
   /** By provider and reason: in the process before, and first and last in this one. */
   const before = new Map<string, Held>()
   let firstHeld = new Map<string, number>()
@@ -95,6 +101,12 @@ export function createOpenConditions(
         wrong.push(
           `${name} accepted batches for ${acceptedMs / 1000} s, and one refused alone still waits, ${at}`,
         )
+    const sealed = status.lanes.reduce(
+      (sum, one) => sum + (one.provider === name ? one.sealed - one.held : 0),
+      0,
+    )
+    if (service !== undefined && endpoint === 'available' && sealed > 0 && isResting(service, now))
+      wrong.push(`${name} is available again, and ${sealed} payloads of sealed batches are not sent, ${at}`)
     const since = unavailableSince.get(name)
     // What failed before waits for its delay first, and what is held, which is sealed as well, for its time.
     const waits = status.lanes.some(
@@ -124,6 +136,8 @@ export function createOpenConditions(
       if (!firstHeld.has(key)) firstHeld.set(key, event.batches)
       lastHeld.set(key, { count: event.batches, atMs })
     }
+    if (event.kind === 'endpoint_changed' && event.state === 'available')
+      availableSince.set(event.provider, { atMs, life })
     if (event.kind !== 'gateway_ready') return
     for (const [key, { count }] of before) {
       const now = firstHeld.get(key) ?? 0
@@ -146,6 +160,26 @@ export function createOpenConditions(
       else before.delete(key)
     firstHeld = new Map()
     lastHeld = new Map()
+  }
+
+  /** All is accepted since the endpoint is available, and nothing was sent lately. */
+  function isResting({ provider, journal, disturbedMs }: Service, now: Now): boolean {
+    const since = availableSince.get(provider)
+    if (since?.life !== now.life || now.atMs - since.atMs < restsMs || disturbedMs > since.atMs) return false
+    const own = journal.filter(({ life }) => life === now.life)
+    const isQuiet = own.every(({ atMs, answeredMs }) => (answeredMs ?? atMs) < now.atMs - restsMs)
+    return isQuiet && !isTrouble(since.atMs, now.atMs) && own.every((one) => isOver(one, since.atMs))
+  }
+
+  /** It was accepted, or failed before in a way that has no wait of its own. */
+  function isOver(
+    { atMs, answeredMs, status, heard, results, payloadIds, retryAfterMs, batchId }: Submission,
+    sinceMs: number,
+  ): boolean {
+    if (status === 200 && heard === 'yes') return results?.size === payloadIds.length
+    if (status === 202 && batchId === null && heard === 'yes') return true
+    const endMs = status === null ? atMs + timeoutMs + durableMs : (answeredMs ?? atMs)
+    return endMs < sinceMs && retryAfterMs === 0 && (status === null || status >= 500)
   }
 
   /** Of the disk; an end of the process has no length. */

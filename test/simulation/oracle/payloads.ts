@@ -30,6 +30,8 @@ export function payloadsOf(fleet: Fleet, services: readonly Service[], positions
   )
   const copied = new Set<string>()
   const together = arrivedTogether(services)
+  /** Messages without what is remembered, by what was forgotten. */
+  const firsts = new Map<number, Set<string>>()
   const wrong: string[] = []
   for (const { provider, records } of services)
     for (const found of records.values()) {
@@ -47,11 +49,17 @@ export function payloadsOf(fleet: Fleet, services: readonly Service[], positions
       const part = positions.mayLack(message) ? partOf(payload, record) : record
       if (!isRight(payload, part, { message, isAlone: !together.has(momentOf(payload)) }))
         wrong.push(`${name} has wrong values: ${text}`)
+      if (message.forgetting !== null && !message.mayBeTwice && lacksOptional(payload, record)) {
+        const names = firsts.get(message.forgetting) ?? new Set()
+        firsts.set(message.forgetting, names.add(name))
+      }
       const of = byKey.get(key)
       if (of === undefined) byKey.set(key, [found])
       else of.push(found)
     }
   wrong.push(...services.flatMap(({ journal }) => batchesWithTwins(journal, copied)))
+  for (const [forgetting, names] of firsts)
+    if (names.size > 1) wrong.push(`${[...names].join(' and ')} lack what was forgotten once (${forgetting})`)
   return {
     of: (record) => byKey.get(keyOf(record)) ?? [],
     isCopied: (payloadId) => copied.has(payloadId),
@@ -109,6 +117,10 @@ function keysOf({ deviceIdentifier, signalTimestamp, gps }: Payload): string[] {
   ]
 }
 
+function lacksOptional({ signals = [] }: Payload, { values, optional }: ExpectedRecord): boolean {
+  return optional.some((type) => type in values && !signals.some((signal) => signal.type === type))
+}
+
 type Sent = { message: SentMessage; isAlone: boolean }
 
 function isRight(payload: Payload, record: ExpectedRecord, { message, isAlone }: Sent): boolean {
@@ -121,7 +133,7 @@ function isRight(payload: Payload, record: ExpectedRecord, { message, isAlone }:
   const mayLack =
     kind === 'parts' || (isUntimed(kind) && !isAlone)
       ? Object.keys(record.values)
-      : message.mayBeTwice
+      : message.mayBeTwice || message.forgetting !== null
         ? record.optional
         : []
   if (!Object.keys(record.values).every((type) => types.includes(type) || mayLack.includes(type)))

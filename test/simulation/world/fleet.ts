@@ -72,6 +72,8 @@ export type SentMessage = {
   isForgotten: boolean
   /** Nothing tells the gateway for sure that a copy is the same message. */
   mayBeTwice: boolean
+  /** Of the messages with this number, one at most is the first that the gateway takes of the device. */
+  forgetting: number | null
 }
 
 export type Fleet = {
@@ -95,6 +97,15 @@ export type Fleet = {
   clockStepped(): void
   /** A write failed: perhaps the disk has it nevertheless, and without a time nothing tells a copy from another. */
   storeLost(): void
+  /** The gateway acknowledges nothing for now, or does so again: a stop does not wait for that. */
+  held(isHeld: boolean): void
+  /**
+   * A person has the gateway forget what it knows of a device; one of its messages goes on its way just then. The
+   * function that it returns is called with the answer. Null where no device remembers something.
+   */
+  forget(): { id: string; done: () => void } | null
+  /** A device with messages under way sends one more, which arrives at once. */
+  sendAtOnce(): void
   /** The gateway closes the spool and begins again: short expiries of sessions count from then on. */
   spoolRefused(): void
   /**
@@ -134,6 +145,8 @@ const readMs = 10
 const stopsMs = 500
 /** Until it has connected, and sent what it kept. */
 const backMs = 20_000
+/** The request to forget arrives by then. */
+const forgetMsMax = 8
 /** What was under way in a network that was slow has arrived. */
 const calmMs = 2500
 /** An expiry ends a session so soon, where its connection ended in order. */
@@ -161,6 +174,9 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
   const clockSetMs: number[] = []
   let isStopped = false
   let isDoomedStopped = false
+  let forgets = 0
+  let isHeld = false
+  let heldMs = Number.NEGATIVE_INFINITY
   /** What was sent to the process `life` after `atMs` is for the next one. */
   let stop: { life: number; atMs: number; taken: string[] } | null = null
   const devices = plans.map((plan, index) => createDevice(plan, index))
@@ -195,15 +211,32 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       for (const message of messages)
         if (message.ackedMs === null && message.poison !== null) message.mayBeTwice = true
     },
+    held(isHeldNow) {
+      isHeld = isHeldNow
+      if (isHeld) heldMs = kernel.monotonicMs
+    },
+    sendAtOnce() {
+      const path = network.world.path('devices')
+      const { delayMs } = path
+      const some = devices.filter((device) => device.maySend())
+      if (some.length === 0) return
+      path.delayMs = 0
+      random.pick(some).sendOne()
+      path.delayMs = delayMs
+    },
+    forget() {
+      const some = devices.filter((device) => device.mayBeForgotten())
+      return some.length === 0 ? null : random.pick(some).forget()
+    },
     spoolRefused() {
       for (const device of devices) device.expireLater()
     },
     stopping() {
-      const checks = devices.flatMap((device) => device.readMessage() ?? [])
+      const checks = isHeld ? [] : devices.flatMap((device) => device.readMessage() ?? [])
       const mine = { life: kernel.life, atMs: kernel.monotonicMs + stopsMs, taken: [] }
       stop = mine
       return () => {
-        for (const check of checks) check()
+        if (heldMs < mine.atMs - stopsMs) for (const check of checks) check()
         wrong.push(...mine.taken)
       }
     },
@@ -232,6 +265,9 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     let lastTs = 0
     let number = 0
     let before: number | null = null
+    /** Of what was asked for last, until the next message after the answer. */
+    let forgetting: number | null = null
+    let isAnswered = true
     let lastHeardMs = 0
     /** Of the session, which the gateway may have ended a while after. */
     let lastUsedMs = 0
@@ -309,6 +345,13 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       expireLater() {
         goneSince = null
       },
+      maySend: () => isConnected && !isStopped && !isDeaf && open.length > 0 && open.length < plan.window,
+      sendOne() {
+        produceOne()
+        send()
+      },
+      mayBeForgotten: () => plan.kind === 'differences' && forgetting === null,
+      forget,
       isAway: () => isDeaf || kernel.monotonicMs < awayUntilMs + backMs,
       setRate(next: number) {
         isCalm = true
@@ -316,6 +359,19 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
         cancelProduce()
         cancelProduce = kernel.at(random.below(everyMs), produce)
       },
+    }
+
+    function forget(): { id: string; done: () => void } {
+      forgets += 1
+      forgetting = forgets
+      isAnswered = false
+      for (const { message } of open) message.forgetting = forgetting
+      for (const message of queue) message.forgetting = forgetting
+      kernel.at(random.below(forgetMsMax), () => {
+        cancelProduce()
+        produce()
+      })
+      return { id: plan.id, done: () => void (isAnswered = true) }
     }
 
     function forgetAll(): void {
@@ -345,6 +401,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       } else {
         before = number
         for (const content of contents) add(content, null)
+        if (isAnswered) forgetting = null
       }
     }
 
@@ -361,6 +418,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
         ackedMs: null,
         isForgotten: false,
         mayBeTwice: false,
+        forgetting,
       }
       messages.push(message)
       queue.push(message)
