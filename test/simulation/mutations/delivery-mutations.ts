@@ -129,7 +129,7 @@ export const deliveryMutations: readonly Mutation[] = [
   {
     name: 'the endpoint is never available again',
     file: 'delivery/policy/endpoint.ts',
-    find: "    setState('available')\n",
+    find: "    setState('available', 'A submission succeeded.')\n",
     replace: '',
   },
   {
