@@ -1,9 +1,9 @@
 // cli.ts: the command line: which commands exist and how one runs. Entry file of this folder.
 //
-// A command is one file `NAME-command.ts`, or a folder of that name where it needs several. It exports a
-// function that builds its commander Command; the list below has its summary and loads it only when it is
-// called, so that `status` is fast and works where another package is broken. Nothing here touches the
-// process: main.ts does.
+// A command is an operation of the daemon (operation-command.ts), or one file `NAME-command.ts`, or a folder
+// of that name where it needs several. It exports a function that builds its commander Command; the list below
+// has its summary and loads it only when it is called, so that `status` is fast and works where another
+// package is broken. Nothing here touches the process: main.ts does.
 //
 //   daemon-client/   requests to the running daemon, or to its spool where none runs
 //   terminal/        streams and exit status, tables, errors, option values, progress of long work
@@ -55,11 +55,11 @@ const commands: Record<string, Entry> = {
   },
   reload: {
     summary: 'Reload the config, presets and the device table of the running daemon.',
-    load: async () => (await import('./reload-command.ts')).reloadCommand,
+    load: operationOf('reload'),
   },
   probe: {
     summary: 'Retry the ingestion API now.',
-    load: async () => (await import('./probe-command.ts')).probeCommand,
+    load: operationOf('probe'),
   },
   'dead-letters': {
     summary: 'List, show, requeue, edit, export and purge dead letters.',
@@ -67,11 +67,11 @@ const commands: Record<string, Entry> = {
   },
   batches: {
     summary: 'List sealed batches; retry, reissue, split, settle or drop held ones.',
-    load: async () => (await import('./batches-command/batches-command.ts')).batchesCommand,
+    load: groupOf('batches'),
   },
   quarantine: {
     summary: 'List, release and drop messages in quarantine.',
-    load: async () => (await import('./quarantine-command.ts')).quarantineCommand,
+    load: groupOf('quarantine'),
   },
   alerts: {
     summary: 'List the receivers of alerts, and send a test through them.',
@@ -79,11 +79,11 @@ const commands: Record<string, Entry> = {
   },
   conditions: {
     summary: 'List conditions that were open, and say which of the open ones you know of.',
-    load: async () => (await import('./conditions-command.ts')).conditionsCommand,
+    load: groupOf('conditions'),
   },
   audit: {
     summary: 'Show the changes that operators made.',
-    load: async () => (await import('./audit-command.ts')).auditCommand,
+    load: async () => (await import('./spool-command/audit-command.ts')).auditCommand,
   },
   spool: {
     summary: 'Verify, repair, copy and restore the spool: the data on the disk.',
@@ -134,6 +134,18 @@ const commands: Record<string, Entry> = {
     summary: 'Write the generated parts of the documentation.',
     load: async () => (await import('./docs-command.ts')).docsCommand,
   },
+}
+
+/** Of a command that is an operation of the daemon: it is made of the row of that. */
+function operationOf(name: string): Entry['load'] {
+  return async () => {
+    const { operationCommand } = await import('./operation-command.ts')
+    return (io, done) => operationCommand(name, io, done)
+  }
+}
+
+function groupOf(name: string): Entry['load'] {
+  return async () => (await import('./operation-command.ts')).groupCommand(name)
 }
 
 /** Runs the command of `argv` (without node and script). */

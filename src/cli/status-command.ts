@@ -6,8 +6,7 @@ import { Command } from 'commander'
 import { pause, systemClock } from '../std/clock.ts'
 import { formatDuration, formatSize, plural } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
-import type { Status } from '../ops/ops.ts'
-import { stateCountsText } from './devices-command/devices-text.ts'
+import { stateCountsText, type Status } from '../ops/ops.ts'
 import { daemonUnreachable, requestDaemon } from './daemon-client/daemon-client.ts'
 import { withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
 import { findDaemon } from './daemon-client/find-daemon.ts'
@@ -15,7 +14,7 @@ import { isUnreachable } from './daemon-client/spool-access.ts'
 import { reportError } from './terminal/error-report.ts'
 import { duration } from './terminal/option-values.ts'
 import { inRows, rowsOf, screenful } from './terminal/screenful.ts'
-import { columns } from './terminal/text-table.ts'
+import { columns } from '../std/text-table/text-table.ts'
 import {
   clearScreen,
   printAnswer,
@@ -24,7 +23,8 @@ import {
   type CommandIo,
   type ExitStatus,
 } from './terminal/terminal.ts'
-import { agoSince, notes, textOfLines } from './terminal/text-format.ts'
+import { notes } from './terminal/text-format.ts'
+import { agoSince, textOfLines } from '../std/text-table/text-lines.ts'
 
 /** Names of partitions in a line. */
 const namesMax = 8

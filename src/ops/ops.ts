@@ -24,6 +24,7 @@
 //   http/         the servers, and what can be read and changed through them
 //   page/         what the servers show to browsers
 //   audit/        the audit log of changes
+//   operations/   the register of what can be asked and changed
 //
 // What can go wrong, and what then happens
 //   port in use            start() rejects with ADDRESS_IN_USE, and the daemon does not start
@@ -79,12 +80,15 @@ export type {
 } from './types.ts'
 export type { DropReport, RemapReport, ReleaseReport } from '../ingest/ingest.ts'
 export type { QuarantineView } from './http/quarantine-view.ts'
-export { toDeadLetterParams } from './http/dead-letter-params.ts'
 export { requestCodes } from './http/json-answer.ts'
 export { listOf } from './http/http-routing/route-list.ts'
 export { routes } from './http/route-table.ts'
-export { heldActs } from './conditions/delivery-conditions.ts'
-export { toBatchParams } from './http/batch-params.ts'
+export { effects, type Operation, type Shown } from './operations/operation.ts'
+export { operationNamed, operations } from './operations/operations.ts'
+export { deadLetterQueryOf } from './operations/dead-letter-operations.ts'
+export { deviceText, stateCountsText, type ShownDevice } from './operations/device-text.ts'
+export { remapLines } from './operations/remap-text.ts'
+export { metaOf, readParameters, type RawParameters } from './http/http-routing/parameters.ts'
 export { isQuietAt, type SilenceConfig } from './silence-config.ts'
 export { answerShape, statusSchema, type Status } from './status-schema/status-schema.ts'
 

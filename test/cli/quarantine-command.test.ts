@@ -123,7 +123,7 @@ describe('quarantine', () => {
     await publishUnset(pipeline, 'truck-2', [3])
     const looked = await ask('drop', '--device', 'truck-1')
     expect(looked.stdout).toBe(
-      '2 messages would be dropped.\n  2 UNSET_CLOCK\nNothing was changed. Add --yes to drop them.\n',
+      '2 messages would be dropped.\n  2 UNSET_CLOCK\nNothing was changed. Add --yes to do it.\n',
     )
     expect(pipeline.status().spool).toMatchObject({ quarantined: 3, deadLetters: 0 })
     expect((await ask('drop', '--device', 'truck-1', '--yes')).stdout).toContain('2 messages dropped.')

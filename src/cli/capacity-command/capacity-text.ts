@@ -2,7 +2,7 @@
 
 import type { CapacityDemand, CapacityPlan } from '../../capacity/capacity.ts'
 import { formatDuration, formatSize } from '../../std/quantity.ts'
-import { columns } from '../terminal/text-table.ts'
+import { columns } from '../../std/text-table/text-table.ts'
 
 type Row = readonly [what: string, value: string, remark?: string]
 

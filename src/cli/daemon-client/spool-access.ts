@@ -21,18 +21,14 @@ export function withSpoolOptions(command: Command): Command {
     )
 }
 
-/** The answer of the daemon, or what `read` finds in the spool where no daemon answers. */
-export function requestOrRead<Answer>(
-  options: SpoolOptions,
+/** What `read` finds in the spool at `path`. */
+export function readSpool<Answer>(
+  path: string,
   io: CommandIo,
-  request: Omit<DaemonRequest, 'daemon' | 'stop'>,
   read: (spool: RestingSpool, report: ReportAmount) => Promise<Answer>,
 ): Promise<Answer> {
-  return fromDaemonOrSpool(
-    options,
-    io,
-    (daemon) => askDaemon<Answer>(io, request, daemon),
-    (spool) => withProgress(io, { what: 'Reading the spool' }, (report) => read(spool, report)),
+  return withSpool(path, (spool) =>
+    withProgress(io, { what: 'Reading the spool' }, (report) => read(spool, report)),
   )
 }
 

@@ -15,21 +15,28 @@ import { changeRequest } from '../daemon-client/daemon-options.ts'
 import { fromDaemonOrSpool, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
 import { withProgress, type ReportAmount } from '../terminal/progress.ts'
 import { printAnswer, write, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
-import { paramsOf, queryOf, withFilterOptions, type FilterOptions } from './dead-letter-filter.ts'
+import { deadLetterQueryOf, operationNamed } from '../../ops/ops.ts'
+import { checked, parametersOf, withParameters } from '../operation-command.ts'
 import { notes } from '../terminal/text-format.ts'
 
-type Options = SpoolOptions & FilterOptions & { to?: string }
+const operation = operationNamed('dead-letters/export')
 
-export const exportCommand: BuildCommand = (io, done) =>
-  withFilterOptions(withSpoolOptions(new Command('export')))
-    .argument('[id...]', 'dead letters to export (default: all that match)')
-    .description('Write dead letters as NDJSON. They stay in the spool.')
+type Options = SpoolOptions & { to?: string }
+
+export const exportCommand: BuildCommand = (io, done) => {
+  const command = withParameters(withSpoolOptions(new Command('export')), operation)
+  return command
+    .description(operation.summary)
     .option('--to <file>', 'write into this new file; - is stdout, the default')
-    .addHelpText('after', notes('Exit status 1: an id does not exist.'))
-    .action(async (ids: string[], options: Options) => {
+    .addHelpText('after', notes('Without a selection, all are written. Exit status 1: an id does not exist.'))
+    .action(async (ids: string[]) => {
+      const options = command.opts<Options>()
       const to = options.to === '-' ? undefined : options.to
-      const query = queryOf(options, ids)
-      const params = paramsOf(query, { all: true })
+      const given = parametersOf(command, operation)
+      // It changes nothing, so it needs no --all.
+      if (given.params.size === 0) [given.raw['all'], given.params] = ['1', new URLSearchParams({ all: '1' })]
+      const { params } = given
+      const query = deadLetterQueryOf(checked(operation, given).values as Selection)
       const work = { what: 'Writing dead letters', streams: to === undefined }
       const count = await withProgress(io, work, (report) => {
         const save = (lines: AsyncIterable<string>) => writeLines(counting(lines, report), to, io)
@@ -58,6 +65,9 @@ export const exportCommand: BuildCommand = (io, done) =>
       if (missing > 0) throw notFound(missing)
       done(0)
     })
+}
+
+type Selection = Parameters<typeof deadLetterQueryOf>[0]
 
 function notFound(missing: number): GatewayError {
   return new GatewayError('SPOOL_ENTRY_GONE', {

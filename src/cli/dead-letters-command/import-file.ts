@@ -11,15 +11,44 @@ import { mkdtemp, open, rm, type FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import type { Command } from 'commander'
 import { utf8Text } from '../../std/file-system/utf8-text.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import type { ImportCheck, ImportReport, ImportStart } from '../../dead-letters/dead-letters.ts'
 import { requestByOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { withProgress, type ReportAmount } from '../terminal/progress.ts'
-import type { CommandIo } from '../terminal/terminal.ts'
-import { queryOf, type FilterOptions } from './dead-letter-filter.ts'
+import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
+import type { GivenParameters } from '../operation-command.ts'
+import { importText } from './import-text.ts'
 
-export type ImportFileOptions = DaemonOptions & FilterOptions & { dryRun?: boolean; withoutLedger?: boolean }
+type ImportOptions = DaemonOptions & { dryRun?: boolean; file?: string; withoutLedger?: boolean }
+
+export function withImportOptions(command: Command): Command {
+  return command
+    .option('--file <file>', 'import this file of `export` or `spool salvage` instead; - is stdin')
+    .option('--without-ledger', 'with --file: import also what the ledger may have as delivered')
+}
+
+/** Null without --file. */
+export function importInstead(
+  options: ImportOptions,
+  { params }: GivenParameters,
+  io: CommandIo,
+): Promise<ExitStatus> | null {
+  const { file, dryRun = false, json } = options
+  if (file === undefined) return null
+  if ([...params.keys()].some((name) => name !== 'dryRun'))
+    throw new GatewayError('USAGE', {
+      what: '--file is given together with ids, a filter or --all.',
+      why: 'A file is imported as a whole.',
+      act: 'Give one of them. Filter a file with grep or jq.',
+    })
+  return importFile(file, options, io).then((reports) => {
+    const lines = reports.map((report) => `${JSON.stringify(report)}\n`).join('')
+    io.stdout.write(json ? lines : importText(reports, dryRun))
+    return 0
+  })
+}
 
 const partBytesMax = 3 * 1024 * 1024
 /** Ends a stretch. The daemon accepts four times as many. */
@@ -28,18 +57,7 @@ const plannedMax = 1_000_000
 /** Whole lines of the file. */
 type Part = { body: string; from: number; end: number; firstLine: number }
 
-export async function importFile(
-  file: string,
-  ids: readonly string[],
-  options: ImportFileOptions,
-  io: CommandIo,
-): Promise<ImportReport[]> {
-  if (ids.length > 0 || options.all === true || Object.keys(queryOf(options)).length > 0)
-    throw new GatewayError('USAGE', {
-      what: '--file is given together with ids, a filter or --all.',
-      why: 'A file is imported as a whole.',
-      act: 'Give one of them. Filter a file with grep or jq.',
-    })
+async function importFile(file: string, options: ImportOptions, io: CommandIo): Promise<ImportReport[]> {
   return withProgress(io, { what: 'Importing' }, (report) => {
     if (file === '-') return fromStdin(io, (path) => importPath(path, options, { io, report }))
     return importPath(file, options, { io, report })
@@ -62,7 +80,7 @@ async function fromStdin<Result>(
 
 async function importPath(
   path: string,
-  options: ImportFileOptions,
+  options: ImportOptions,
   { io, report }: { io: CommandIo; report: ReportAmount },
 ): Promise<ImportReport[]> {
   const file = await reading(path, () => open(path, 'r'))

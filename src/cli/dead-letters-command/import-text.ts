@@ -2,8 +2,8 @@
 
 import { plural } from '../../std/quantity.ts'
 import type { ImportReport } from '../../dead-letters/dead-letters.ts'
-import { textOfLines } from '../terminal/text-format.ts'
-import { remapLines, sumOf } from './remap-text.ts'
+import { textOfLines } from '../../std/text-table/text-lines.ts'
+import { remapLines } from '../../ops/ops.ts'
 
 export function importText(reports: readonly ImportReport[], dryRun: boolean): string {
   const payloads = sumOf(reports.map((report) => report.payloads))
@@ -21,6 +21,10 @@ export function importText(reports: readonly ImportReport[], dryRun: boolean): s
       ? [`  ${suspect} suspect left out. Check them, and remove \`suspect\` from their lines to import them.`]
       : []),
     ...remapLines(remaps, dryRun),
-    ...(dryRun && remaps.length === 0 ? ['Nothing was changed.'] : []),
+    ...(dryRun ? ['Nothing was changed.'] : []),
   ])
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, number) => sum + number, 0)
 }

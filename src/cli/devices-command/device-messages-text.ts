@@ -3,28 +3,18 @@
 
 import { plural } from '../../std/quantity.ts'
 import { bounded, visible } from '../../std/quote.ts'
-import type { DeviceMessage, DeviceView, MessageOutcome } from '../../ops/ops.ts'
+import type { MessageOutcome, ShownDevice } from '../../ops/ops.ts'
+import type { Explained } from '../../mapping/mapping.ts'
 import { explainedText } from '../map-command/explain-text.ts'
 import { mapResultText } from '../terminal/text-format.ts'
 
-/** As the daemon sends it: text where it is text. */
-type ShownMessage = Omit<DeviceMessage, 'bytes' | 'cutBytes'> & {
-  message?: string
-  hex?: string
-  cutBytes?: number
-}
-
-export type ShownDevice = DeviceView & {
-  now: string
-  lastMessages: readonly ShownMessage[]
-  lastMessagesSkipped: number
-}
+type ShownMessage = NonNullable<ShownDevice['lastMessages']>[number]
 
 const rawLengthMax = 400
 
 /** `width` of the terminal, for tables. */
 export function messagesText(
-  { lastMessages, lastMessagesSkipped }: Pick<ShownDevice, 'lastMessages' | 'lastMessagesSkipped'>,
+  { lastMessages = [], lastMessagesSkipped = 0 }: Pick<ShownDevice, 'lastMessages' | 'lastMessagesSkipped'>,
   width: number,
 ): string {
   if (lastMessages.length === 0) return '\nno messages are kept\n'
@@ -48,7 +38,7 @@ function messageLines(message: ShownMessage, width: number): string[] {
     ]),
     ...(explained === undefined
       ? []
-      : explainedText(explained, becameText(message), width - 4)
+      : explainedText(explained as Explained, becameText(message), width - 4)
           .trimEnd()
           .split('\n')
           .map((line) => `    ${line}`)),

@@ -2,10 +2,11 @@
 
 import { Command } from 'commander'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
+import { textOfLines } from '../../std/text-table/text-lines.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { notes } from '../terminal/text-format.ts'
-import { messagesText, type ShownDevice } from './device-messages-text.ts'
-import { deviceText } from './devices-text.ts'
+import { deviceText, type ShownDevice } from '../../ops/ops.ts'
+import { messagesText } from './device-messages-text.ts'
 
 export const showCommand: BuildCommand = (io, done) =>
   withDaemonOptions(new Command('show'))
@@ -25,7 +26,11 @@ export const showCommand: BuildCommand = (io, done) =>
       const query = `messages=1${options.explain ? '&explain=1' : ''}`
       const request = { path: `/devices/${encodeURIComponent(key)}?${query}`, method: 'GET' } as const
       const device = (await requestByOptions(options, io, request)) as ShownDevice
-      const textOf = (view: ShownDevice, width: number) => deviceText(view, width) + messagesText(view, width)
-      printAnswer(io, options, device, textOf)
+      const now = Date.parse(device.now)
+      printAnswer(io, options, device, (view, width) =>
+        textOfLines(deviceText(view, { now, width, values: {}, prints: new Set() })).concat(
+          messagesText(view, width),
+        ),
+      )
       done(0)
     })

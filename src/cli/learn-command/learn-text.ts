@@ -12,7 +12,7 @@ import {
   unreadReason,
 } from '../../learn/learn.ts'
 import { plural } from '../../std/quantity.ts'
-import { columns } from '../terminal/text-table.ts'
+import { columns } from '../../std/text-table/text-table.ts'
 import { mapResultText } from '../terminal/text-format.ts'
 
 export type Learned = Proposed & {

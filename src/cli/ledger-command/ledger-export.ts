@@ -4,7 +4,7 @@ import type { LedgerAnswer, LedgerEntry, LedgerQuery } from '../../ledger/ledger
 import type { IsoTimes } from '../../std/iso-times.ts'
 import { plural } from '../../std/quantity.ts'
 import { bounded, visible } from '../../std/quote.ts'
-import { columns } from '../terminal/text-table.ts'
+import { columns } from '../../std/text-table/text-table.ts'
 
 type Entry = IsoTimes<LedgerEntry>
 

@@ -2,7 +2,6 @@
 // those that arrive (tap).
 
 import { exportLine, selectDeadLetters, type DeadLetterQuery } from '../../dead-letters/dead-letters.ts'
-import { toDeadLetterParams } from '../../ops/ops.ts'
 import { requestDaemonLines } from '../daemon-client/daemon-client.ts'
 import { findDaemon, type PlaceOptions } from '../daemon-client/find-daemon.ts'
 import { fromDaemonOrSpool } from '../daemon-client/spool-access.ts'
@@ -15,14 +14,13 @@ type Take = (line: string) => Promise<boolean>
 /** Calls `take` with each dead letter of the mapping, the oldest first. */
 export async function takeDeadLetters(options: MapOptions, io: CommandIo, take: Take): Promise<void> {
   const { device, source, reason, path } = options
-  const query: DeadLetterQuery = {
+  const query: Pick<DeadLetterQuery, 'stage' | 'device' | 'source' | 'reason'> = {
     stage: 'mapping',
     ...(device === undefined ? {} : { device }),
     ...(source === undefined ? {} : { source }),
     ...(reason === undefined ? {} : { reason }),
   }
-  const params = toDeadLetterParams(query)
-  params.set('all', '1')
+  const params = new URLSearchParams({ ...query })
   const request = { path: `/control/dead-letters/export?${params.toString()}`, method: 'POST' } as const
   await fromDaemonOrSpool(
     path === undefined ? placeOf(options) : { path },

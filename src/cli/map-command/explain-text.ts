@@ -9,7 +9,7 @@
 
 import { bounded, visible } from '../../std/quote.ts'
 import type { Explained, ExplainedField } from '../../mapping/mapping.ts'
-import { columns } from '../terminal/text-table.ts'
+import { columns } from '../../std/text-table/text-table.ts'
 
 type Record = Explained['records'][number]
 type Declined = Explained['declined'][number]

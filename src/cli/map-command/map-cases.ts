@@ -20,7 +20,7 @@ import { loadDevices, runCases, type CaseResult } from '../../mapping/mapping.ts
 import { reportError } from '../terminal/error-report.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
 import { plainFiles, type ReadFiles } from './map-watch.ts'
-import { textOfLines } from '../terminal/text-format.ts'
+import { textOfLines } from '../../std/text-table/text-lines.ts'
 
 const casesEnd = '.cases.yaml'
 

@@ -8,7 +8,8 @@ import { audited } from '../daemon-client/audited-change.ts'
 import { directory } from '../terminal/option-values.ts'
 import { withProgress } from '../terminal/progress.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
-import { notes, textOfLines } from '../terminal/text-format.ts'
+import { notes } from '../terminal/text-format.ts'
+import { textOfLines } from '../../std/text-table/text-lines.ts'
 import { spoolPathOf, type SpoolPathOptions } from './spool-path.ts'
 
 type RepairCommandOptions = SpoolPathOptions & {

@@ -6,7 +6,8 @@ import { plural } from '../../std/quantity.ts'
 import type { RestoreReport } from '../../spool/spool.ts'
 import { audited } from '../daemon-client/audited-change.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
-import { notes, textOfLines } from '../terminal/text-format.ts'
+import { notes } from '../terminal/text-format.ts'
+import { textOfLines } from '../../std/text-table/text-lines.ts'
 import { spoolPathOf, type SpoolPathOptions } from './spool-path.ts'
 
 type RestoreCommandOptions = SpoolPathOptions & { from: string; yes?: boolean; json?: boolean }

@@ -9,7 +9,8 @@ import { audited } from '../daemon-client/audited-change.ts'
 import { requestOrOpen, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
 import { directory } from '../terminal/option-values.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
-import { notes, textOfLines } from '../terminal/text-format.ts'
+import { notes } from '../terminal/text-format.ts'
+import { textOfLines } from '../../std/text-table/text-lines.ts'
 
 export const snapshotCommand: BuildCommand = (io, done) =>
   withSpoolOptions(new Command('snapshot'))

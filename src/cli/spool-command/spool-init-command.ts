@@ -4,7 +4,8 @@ import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
 import { giveToOwner } from '../../storage/storage.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
-import { notes, textOfLines } from '../terminal/text-format.ts'
+import { notes } from '../terminal/text-format.ts'
+import { textOfLines } from '../../std/text-table/text-lines.ts'
 import { spoolPathOf, type SpoolPathOptions } from './spool-path.ts'
 
 type InitOptions = SpoolPathOptions & { json?: boolean }

@@ -22,7 +22,7 @@ import { formatSize } from '../../std/quantity.ts'
 import { checkConfig } from '../check-command/config-findings.ts'
 import { requestDaemon, requestDaemonLines, type Daemon } from '../daemon-client/daemon-client.ts'
 import { findDaemon, serviceConfig as defaultConfig } from '../daemon-client/find-daemon.ts'
-import { requestOrRead } from '../daemon-client/spool-access.ts'
+import { readSpool, requestOrOpen } from '../daemon-client/spool-access.ts'
 import { readVersion } from '../terminal/package-version.ts'
 import { write, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
 import { notes } from '../terminal/text-format.ts'
@@ -99,7 +99,9 @@ async function collect(options: BundleOptions, io: CommandIo): Promise<ArchiveFi
   if (options.verify) {
     const request = { path: '/control/spool/verify', method: 'POST', timeoutMs: Infinity } as const
     const check = await partOf(() =>
-      requestOrRead({ config: path }, io, request, (spool, report) => spool.check(stop, report)),
+      requestOrOpen({ config: path }, io, request, (directory) =>
+        readSpool(directory, io, (spool, report) => spool.check(stop, report)),
+      ),
     )
     parts.push({ name: 'verify.json', text: jsonText(check) })
   }

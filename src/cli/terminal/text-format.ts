@@ -1,18 +1,7 @@
 // text-format.ts: small texts that several commands print.
 
 import { Help } from 'commander'
-import { formatAgo, plural } from '../../std/quantity.ts'
-import { visible } from '../../std/quote.ts'
-
-/** Lines of foreign text, with unprintable characters escaped. */
-export function textOfLines(lines: readonly string[]): string {
-  return `${lines.map(visible).join('\n')}\n`
-}
-
-/** `3 s ago`. `at`: ISO 8601. */
-export function agoSince(at: string, now: number): string {
-  return formatAgo(now - Date.parse(at))
-}
+import { plural } from '../../std/quantity.ts'
 
 export type MapResultSummary = {
   /** `kind` of a MapResult. */
@@ -46,14 +35,6 @@ function singleResultText({ kind, payloads = [], reason = '', detail = '' }: Map
 
 function withDetail(reason: string, detail: string): string {
   return detail === '' ? reason : `${reason}: ${detail}`
-}
-
-/** One indented line for each key, such as a reason with its count. */
-export function countLines(
-  counts: Readonly<Record<string, number>>,
-  textOf: (count: number, key: string) => string,
-): string[] {
-  return Object.entries(counts).map(([key, count]) => `  ${textOf(count, key)}`)
 }
 
 const helpColumns = 80

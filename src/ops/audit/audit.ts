@@ -109,9 +109,14 @@ export function createAudit(
 }
 
 /** Names are claimed, but for those over TCP. */
-export function callerText(by: ChangeMaker): string {
-  if (by.via === 'tcp') return `${by.user ?? 'unknown'} at ${by.address} over TCP`
-  const sudo = by.sudoUser === null ? '' : ` (sudo: ${by.sudoUser})`
+export function callerText(by: {
+  via: ChangeMaker['via']
+  user: string | null
+  sudoUser?: string | null | undefined
+  address?: string | undefined
+}): string {
+  if (by.via === 'tcp') return `${by.user ?? 'unknown'} at ${by.address ?? ''} over TCP`
+  const sudo = by.sudoUser ? ` (sudo: ${by.sudoUser})` : ''
   const where = by.via === 'socket' ? 'on the socket' : 'by a command without a daemon'
   return `${by.user ?? 'unknown'}${sudo}, as claimed ${where}`
 }

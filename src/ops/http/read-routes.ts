@@ -8,36 +8,22 @@
 //   /status   status.ts as JSON
 //   /history  ../history: columns for plots
 //   /metrics  Prometheus text
-//   /devices, /devices/{key}        device-list.ts
-//   /dead-letters, /ledger, /quarantine, /batches, /audit    lists of what the stages keep
+//   /devices/{key}    device-list.ts
+//   /ledger           a bounded part of it
 //
-// Each list reads a bounded part and reports when there is more.
+// Lists of what the stages keep are operations (../operations).
 
-import { deviceOrderNames, deviceOrders, deviceStateNames } from '../../domain/device-state.ts'
 import { z } from 'zod'
 import { assertNever } from '../../std/assert.ts'
-import { isoTime } from '../../std/clock.ts'
 import { isoTimes } from '../../std/iso-times.ts'
 import { ledgerOutcomes } from '../../domain/settlement.ts'
-import { readAudit } from '../audit/audit.ts'
 import { historySpans } from '../history/history.ts'
 import { statusSchema } from '../status-schema/status-schema.ts'
-import {
-  auditSchema,
-  batchesSchema,
-  deadLettersSchema,
-  ledgerSchema,
-  quarantineSchema,
-  readySchema,
-  verdictSchema,
-} from './answer-schemas/answer-schemas.ts'
-import { deviceSchema, devicesSchema } from './answer-schemas/device-schemas.ts'
+import { ledgerSchema, readySchema, verdictSchema } from './answer-schemas/answer-schemas.ts'
+import { deviceSchema } from './answer-schemas/device-schemas.ts'
 import { historySchema } from './answer-schemas/history-schemas.ts'
-import { batchParameters, batchSelectionOf } from './batch-params.ts'
-import { deadLetterParameters, deadLetterQueryOf } from './dead-letter-params.ts'
-import { deviceKeyOf, deviceOf, devicesOf, withHours } from './device-list.ts'
+import { deviceKeyOf, deviceOf } from './device-list.ts'
 import { ok, problem, starting, type JsonAnswer, type TextAnswer } from './json-answer.ts'
-import { quarantineOf } from './quarantine-view.ts'
 import {
   anyParameters,
   choice,
@@ -45,12 +31,9 @@ import {
   limit,
   noParameters,
   text,
-  time,
   timeText,
 } from './http-routing/parameters.ts'
 import { route, type Route, type RouteRequest } from './http-routing/route.ts'
-
-const ordersText = deviceOrderNames.map((name) => `\`${name}\`: ${deviceOrders[name]}.`).join(' ')
 
 export const readRoutes: readonly Route[] = [
   route({
@@ -128,29 +111,6 @@ export const readRoutes: readonly Route[] = [
   }),
   route({
     method: 'GET',
-    path: '/devices',
-    summary: 'Lists all devices that are listed or were seen, and clients that are those of no device.',
-    right: 'read',
-    parameters: z.strictObject({
-      limit: limit('At most this many devices, and this many clients with a fault.'),
-      state: choice('Only devices in this state.', deviceStateNames),
-      find: text('Only devices whose key, asset, client id or user name contains this.'),
-      source: text('Only devices whose last message this source took.'),
-      provider: text('Only devices of this provider.'),
-      address: text('Only devices whose client has this address, or one that begins with it.'),
-      hours: flag('Shows the messages of each of the last 24 hours.'),
-      sort: choice(ordersText, deviceOrderNames),
-    }),
-    answers: { 200: { means: 'The devices, and how many there are in each state.', schema: devicesSchema } },
-    async answer({ source, values: { sort = 'state', hours, ...selection }, turn }) {
-      const list = await devicesOf(source.stages, { ...selection, sort }, turn)
-      if (list === null) return starting()
-      const devices = hours ? await withHours(source.stages, list.devices, turn) : list.devices
-      return ok({ now: isoTime(source.now()), ...list, devices })
-    },
-  }),
-  route({
-    method: 'GET',
     path: '/devices/{key}',
     summary: 'Shows one device, by its key, asset, MQTT client id or user name.',
     right: 'read',
@@ -160,22 +120,6 @@ export const readRoutes: readonly Route[] = [
     }),
     answers: { 200: { means: 'The device.', schema: deviceSchema } },
     answer: ({ source, key, values, signal }) => deviceOf(source, { key, ...values, signal }),
-  }),
-  route({
-    method: 'GET',
-    path: '/dead-letters',
-    summary: 'Counts dead letters by kind, and lists the oldest ones without their content.',
-    right: 'read',
-    parameters: z.strictObject({ ...deadLetterParameters, limit: limit('At most this many in the list.') }),
-    answers: { 200: { means: 'The dead letters.', schema: deadLettersSchema } },
-    async answer({ source, values: { limit: most, ...selection } }) {
-      const { device } = selection
-      const named = {
-        ...selection,
-        ...(device !== undefined && { device: deviceKeyOf(source.stages, device) }),
-      }
-      return orStarting((await source.stages.deadLetters?.list(deadLetterQueryOf(named), most)) ?? null)
-    },
   }),
   route({
     method: 'GET',
@@ -197,58 +141,7 @@ export const readRoutes: readonly Route[] = [
     answers: { 200: { means: 'The entries.', schema: ledgerSchema } },
     answer: ledgerOf,
   }),
-  route({
-    method: 'GET',
-    path: '/quarantine',
-    summary: 'Counts the messages in quarantine by device and reason.',
-    right: 'read',
-    parameters: z.strictObject({
-      device: text('Only of this device, with its messages.'),
-      limit: limit('At most this many groups and messages.'),
-    }),
-    answers: { 200: { means: 'The messages in quarantine.', schema: quarantineSchema } },
-    async answer({ source, values: { device = null, limit: most } }) {
-      const key = device === null ? null : deviceKeyOf(source.stages, device)
-      return orStarting(await quarantineOf(source.stages, { device: key, limit: most }))
-    },
-  }),
-  route({
-    method: 'GET',
-    path: '/batches',
-    summary: 'Lists sealed batches that are not settled, held batches first.',
-    right: 'read',
-    parameters: z.strictObject({ ...batchParameters, limit: limit('At most this many batches.') }),
-    answers: { 200: { means: 'The batches.', schema: batchesSchema } },
-    answer({ source, values: { limit: most, ...values } }) {
-      const { batches } = source.stages
-      const read = batchSelectionOf(values, batches?.providers ?? null)
-      if (read.kind === 'refused') return read.answer
-      if (!batches) return starting()
-      const { more, ...list } = batches.list(read.selection, most)
-      return ok(isoTimes({ ...list, more: more > 0, moreBatches: more }))
-    },
-  }),
-  route({
-    method: 'GET',
-    path: '/audit',
-    summary: 'Lists the changes that operators made, the newest first.',
-    right: 'read',
-    parameters: z.strictObject({
-      since: time('From this time on.'),
-      until: time('Before this time.'),
-      limit: limit('At most this many changes.'),
-    }),
-    answers: { 200: { means: 'The changes.', schema: auditSchema } },
-    async answer({ spoolPath, values: { limit: most, since, until } }) {
-      const range = { ...(since !== undefined && { since }), ...(until !== undefined && { until }) }
-      return ok(isoTimes(await readAudit(spoolPath, { limit: most, ...range })))
-    },
-  }),
 ]
-
-function orStarting(value: unknown): JsonAnswer {
-  return value === null ? starting() : ok(isoTimes(value))
-}
 
 function plain(body: string): TextAnswer {
   return { status: 200, contentType: 'text/plain; charset=utf-8', body }

@@ -1,9 +1,7 @@
 // route-table.ts: all paths of the ops port.
 
 import { pageRoutes } from '../page/page.ts'
-import { alertsRoute } from './control/control-alerts.ts'
-import { conditionsRoute } from './control/control-conditions.ts'
-import { controlRoutes } from './control/control.ts'
+import { operationRoutes } from './control.ts'
 import { loginRoutes } from './login-routes.ts'
 import { readRoutes } from './read-routes.ts'
 import { documentRoute } from './http-routing/openapi.ts'
@@ -17,8 +15,6 @@ export const routes: readonly Route[] = [
   ...readRoutes,
   ...streamRoutes,
   ...loginRoutes,
-  alertsRoute,
-  conditionsRoute,
-  ...controlRoutes,
+  ...operationRoutes,
   ...pageRoutes,
 ]

@@ -1,6 +1,8 @@
 // page-changes.ts: what can be changed from a view. A user with the right to change gets a link to a view
 // that asks first (page-views/change-page.ts). Everybody else gets the command to copy.
 
+import { flagValues, metaOf } from '../http/http-routing/parameters.ts'
+import { operationNamed } from '../operations/operations.ts'
 import { html, type Html } from './html.ts'
 import { link, toCopy } from './shown-values.ts'
 
@@ -40,34 +42,24 @@ export function changes(access: Access, offers: readonly ChangeOffer[]): Html {
   </div>`
 }
 
-/** Their ids are arguments of the command, not options. */
-const withArgument: Readonly<Record<string, string>> = {
-  'dead-letters': 'id',
-  batches: 'id',
-  devices: 'device',
-  conditions: 'code',
-  alerts: 'receiver',
-}
-
-/** Without `yes`, these only report what they would do. */
-const asksFirst = /^(dead-letters\/purge|quarantine\/drop|batches\/(reissue|split|mark-delivered|drop))$/
-
+/** Without `yes`, it only reports what it would do. */
 export function takesYes(action: string): boolean {
-  return asksFirst.test(action)
+  return 'yes' in operationNamed(action).parameters.shape
 }
 
 /** The command that does the same. */
 export function commandOf({ action, parameters }: Omit<ChangeOffer, 'name'>): string {
-  const [group = ''] = action.split('/')
+  const { shape } = operationNamed(action).parameters
   const options: string[] = []
   let argument: string | null = null
   for (const [name, value] of Object.entries(parameters)) {
     if (value === null || value === '') continue
-    if (name === withArgument[group]) argument = String(value)
-    else if (flags.has(name)) options.push(`--${name}`)
+    const { form, json } = metaOf(shape[name])
+    if (form.isArgument) argument = String(value)
+    else if (json['enum'] === flagValues) options.push(`--${name}`)
     else options.push(`--${name}`, quoted(String(value)))
   }
-  if (asksFirst.test(action)) options.push('--yes')
+  if ('yes' in shape) options.push('--yes')
   return commandText(action.split('/'), argument, options)
 }
 
@@ -82,8 +74,6 @@ export function commandText(
   if (argument.startsWith('-')) return [...words, ...options, '--', quoted(argument)].join(' ')
   return [...words, quoted(argument), ...options].join(' ')
 }
-
-const flags: ReadonlySet<string> = new Set(['all', 'restamp', 'discard', 'ledger'])
 
 const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 

@@ -196,7 +196,7 @@ describe('payloads that the service refused', () => {
 
     const asked = await runCli(['dead-letters', 'purge', '--reason', 'Validation', '--url', url])
     expect(asked.stdout).toBe(
-      '3 dead letters would be deleted.\n  3 delivery Validation\nNothing was changed. Add --yes to delete them.\n',
+      '3 dead letters would be deleted.\n  3 delivery Validation\nNothing was changed. Add --yes to do it.\n',
     )
     expect(pipeline.status().spool.deadLetters).toBe(3)
     await runCli(['dead-letters', 'purge', '--reason', 'Validation', '--yes', '--url', url])

@@ -38,6 +38,6 @@ test.each(['-rf', '--help', '--config=/tmp/other'])('%j is no option', (name) =>
 })
 
 test('an id stands before the options', () => {
-  const command = commandOf({ action: 'batches/drop', parameters: { id: 'b-1', ledger: 1 } })
-  expect(command).toBe('telemetry-gateway batches drop b-1 --ledger --yes')
+  const command = commandOf({ action: 'batches/drop', parameters: { id: 'b-1', discard: 1 } })
+  expect(command).toBe('telemetry-gateway batches drop b-1 --discard --yes')
 })

@@ -1,16 +1,33 @@
 // parameters.ts: the kinds of parameters of a request, as zod schemas of the texts in its URL. Each kind
 // carries the rule that a refusal shows, and what the OpenAPI document says of it, made of the same numbers
-// and names.
+// and names. Those of an operation are the options and arguments of its command, too.
 
 import { z } from 'zod'
 import type { EpochMs } from '../../../std/clock.ts'
 import { quote } from '../../../std/quote.ts'
+import { formatDuration, parseDuration } from '../../../std/quantity.ts'
 import { parseTimeArgument } from '../../../std/time-argument.ts'
 import type { ParameterProblem } from '../json-answer.ts'
+
+/** How a command takes a parameter. Without it: an option `--name <text>`. */
+export type CommandForm = {
+  /** Stands for the value in the help: `--device <name>`, or an argument `<id>`. */
+  value?: string
+  isArgument?: true
+  /** Several values behind one name: `--id <id...>`. */
+  isVariadic?: true
+  /** No command has it. */
+  isHidden?: true
+  /** Of the option, where it has another name. */
+  name?: string
+  /** From what a person writes to the text of the parameter; or why it is wrong. */
+  read?(text: string): { text: string } | { wrong: string }
+}
 
 /** What a schema of a parameter knows of itself. */
 export type ParameterMeta = {
   description: string
+  form: CommandForm
   /** `limit must be RULE, found "x".` */
   rule: string
   required: boolean
@@ -45,15 +62,21 @@ export function metaOf(schema: z.core.$ZodType | undefined): ParameterMeta {
 const textRule = `a text of 1 to ${lengthMax} characters`
 const textJson = { type: 'string', minLength: 1, maxLength: lengthMax }
 
-export function text(description: string) {
-  const meta = { description, rule: textRule, required: false, json: textJson }
+export function text(description: string, form: CommandForm = {}) {
+  const meta = { description, form, rule: textRule, required: false, json: textJson }
   return withMeta(z.string().min(1).max(lengthMax).optional(), meta)
 }
 
 /** A field of a form, which a browser also sends where it is empty; that is as if it were absent. */
 export function field(description: string) {
   const rule = `a text of at most ${lengthMax} characters`
-  const meta = { description, rule, required: false, json: { type: 'string', maxLength: lengthMax } }
+  const meta = {
+    description,
+    form: {},
+    rule,
+    required: false,
+    json: { type: 'string', maxLength: lengthMax },
+  }
   return withMeta(
     z
       .string()
@@ -64,36 +87,45 @@ export function field(description: string) {
   )
 }
 
-export function requiredText(description: string) {
-  const meta = { description, rule: textRule, required: true, json: textJson }
+export function requiredText(description: string, form: CommandForm = {}) {
+  const meta = { description, form, rule: textRule, required: true, json: textJson }
   return withMeta(z.string().min(1).max(lengthMax), meta)
 }
 
 /** May be given more than once. */
-export function texts(description: string) {
-  const meta = { description, rule: textRule, required: false, json: { type: 'array', items: textJson } }
+export function texts(description: string, form: CommandForm = {}) {
+  const json = { type: 'array', items: textJson }
+  const meta = { description, form, rule: textRule, required: false, json }
   return withMeta(z.preprocess(asList, z.array(z.string().min(1).max(lengthMax)).max(valuesMax)), meta)
 }
 
-export function choice<const Name extends string>(description: string, allowed: readonly Name[]) {
+export function choice<const Name extends string>(
+  description: string,
+  allowed: readonly Name[],
+  form: CommandForm = {},
+) {
   const json = { type: 'string', enum: allowed }
-  const meta = { description, rule: `one of ${allowed.join(', ')}`, required: false, allowed, json }
+  const meta = { description, form, rule: `one of ${allowed.join(', ')}`, required: false, allowed, json }
   return withMeta(z.enum(allowed).optional(), meta)
 }
 
 /** May be given more than once. */
-export function choices<const Name extends string>(description: string, allowed: readonly Name[]) {
+export function choices<const Name extends string>(
+  description: string,
+  allowed: readonly Name[],
+  form: CommandForm = {},
+) {
   const json = { type: 'array', items: { type: 'string', enum: allowed } }
-  const meta = { description, rule: `one of ${allowed.join(', ')}`, required: false, allowed, json }
+  const meta = { description, form, rule: `one of ${allowed.join(', ')}`, required: false, allowed, json }
   return withMeta(z.preprocess(asList, z.array(z.enum(allowed)).max(valuesMax)), meta)
 }
 
-const flagValues = ['0', '1'] as const
+export const flagValues = ['0', '1'] as const
 
 /** False where it is absent. */
-export function flag(description: string) {
+export function flag(description: string, form: CommandForm = {}) {
   const json = { type: 'string', enum: flagValues, default: '0' }
-  const meta = { description, rule: '0 or 1', required: false, allowed: flagValues, json }
+  const meta = { description, form, rule: '0 or 1', required: false, allowed: flagValues, json }
   return withMeta(
     z
       .enum(flagValues)
@@ -113,21 +145,21 @@ function number({ min, max }: { min: number; max: number }) {
 
 type Range = { min: number; max: number }
 
-export function integer(description: string, { min, max }: Range) {
+export function integer(description: string, { min, max }: Range, form: CommandForm = {}) {
   const json = { type: 'integer', minimum: min, maximum: max }
-  const meta = { description, rule: `a whole number from ${min} to ${max}`, required: false, json }
+  const meta = { description, form, rule: `a whole number from ${min} to ${max}`, required: false, json }
   return withMeta(number({ min, max }).optional(), meta)
 }
 
-export function requiredInteger(description: string, { min, max }: Range) {
+export function requiredInteger(description: string, { min, max }: Range, form: CommandForm = {}) {
   const json = { type: 'integer', minimum: min, maximum: max }
-  const meta = { description, rule: `a whole number from ${min} to ${max}`, required: true, json }
+  const meta = { description, form, rule: `a whole number from ${min} to ${max}`, required: true, json }
   return withMeta(number({ min, max }), meta)
 }
 
-export function limit(description: string, max = 1000) {
+export function limit(description: string, max = 1000, form: CommandForm = { value: 'count' }) {
   const json = { type: 'integer', minimum: 1, maximum: max, default: 100 }
-  const meta = { description, rule: `a whole number from 1 to ${max}`, required: false, json }
+  const meta = { description, form, rule: `a whole number from 1 to ${max}`, required: false, json }
   return withMeta(
     number({ min: 1, max })
       .optional()
@@ -146,7 +178,8 @@ const timeJson = {
 
 /** Epoch milliseconds. */
 export function time(description: string) {
-  const meta = { description, rule: timeRule, required: false, json: timeJson }
+  const form = { value: 'time', read: timeOfPerson }
+  const meta = { description, form, rule: timeRule, required: false, json: timeJson }
   const parsed = z.string().transform((value, context) => {
     const at = timeIn(value)
     if (at === null) context.addIssue(timeRule)
@@ -155,10 +188,30 @@ export function time(description: string) {
   return withMeta(parsed.optional(), meta)
 }
 
+/** On the command line a time may also be `14:03`, today, or `2h` ago. */
+function timeOfPerson(text: string): { text: string } | { wrong: string } {
+  const parsed = parseTimeArgument(text, Date.now())
+  return parsed.kind === 'time' ? { text: new Date(parsed.at).toISOString() } : { wrong: parsed.why }
+}
+
+const ageMaxMs = 365 * 86_400_000
+
+/** Milliseconds; on the command line a duration such as 30s. */
+export function age(description: string, name: string) {
+  const read = (text: string) => {
+    const ms = parseDuration(text)
+    const range = `0 ms to ${formatDuration(ageMaxMs)}`
+    return ms !== undefined && ms <= ageMaxMs
+      ? { text: String(ms) }
+      : { wrong: `Give a duration with its unit, such as 30s or 5m, from ${range}.` }
+  }
+  return integer(description, { min: 0, max: 999_999_999_999_999 }, { value: 'duration', name, read })
+}
+
 /** A time as ledger queries know it; the text, because the ledger reads it. */
 export function timeText(description: string) {
   const rule = 'a time such as 2026-11-21T14:03:20Z, 14:03 (today), 2h (ago), or milliseconds since 1970'
-  const meta = { description, rule, required: false, json: textJson }
+  const meta = { description, form: { value: 'time' }, rule, required: false, json: textJson }
   const parsed = z.string().transform((value, context) => {
     if (parseTimeArgument(withPlus(value), 0).kind === 'invalid') context.addIssue(rule)
     return withPlus(value)

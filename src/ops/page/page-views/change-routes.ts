@@ -2,38 +2,31 @@
 // checks the token of the form.
 
 import { z } from 'zod'
-import { changeByForm, controlRoutes } from '../../http/control/control.ts'
+import { changeByForm } from '../../http/control.ts'
+import { effects, type Operation } from '../../operations/operation.ts'
+import { operations } from '../../operations/operations.ts'
 import { field, noParameters, requiredText } from '../../http/http-routing/parameters.ts'
 import { route, type Route, type RouteAnswer } from '../../http/http-routing/route.ts'
 import { badRequest, type JsonAnswer } from '../../http/json-answer.ts'
 import { inFrame, type PageRequest } from '../frame.ts'
 import { pageType } from '../layout.ts'
-import { takesYes } from '../page-changes.ts'
 import { changeQuestion, changeResult, placeOf } from './change-page.ts'
 
 const path = '/page/change'
 const formBytesMax = 1024 * 1024
 const form = 'application/x-www-form-urlencoded'
 
-/** What a view offers to select by. */
-const selections = [
-  'id',
-  'device',
-  'stage',
-  'reason',
-  'source',
-  'provider',
-  'all',
-  'code',
-  'key',
-  'for',
-  'restamp',
-  'discard',
-] as const
+/** Parameters of changes; the form of the question adds `yes`. */
+const selections = new Set(
+  operations
+    .filter(({ effect }) => effect === 'changes')
+    .flatMap(({ parameters }) => Object.keys(parameters.shape))
+    .filter((name) => name !== 'yes' && name !== 'dryRun'),
+)
 
 const asked = z.strictObject({
   change: requiredText('Name of the change, behind /control/.'),
-  ...Object.fromEntries(selections.map((name) => [name, field('As POST /control/NAME takes it.')])),
+  ...Object.fromEntries([...selections].map((name) => [name, field('As POST /control/NAME takes it.')])),
 })
 
 export const changeRoutes: readonly Route[] = [
@@ -50,7 +43,9 @@ export const changeRoutes: readonly Route[] = [
         const { change, ...values } = request.values as Record<string, string | undefined> & {
           change: string
         }
-        const known = controlRoutes.find((one) => one.path === `/control/${change}` && one.right === 'change')
+        const known = operations.find(
+          ({ name, effect }) => name === change && effects[effect].right === 'change',
+        )
         if (known === undefined) return badRequest('There is no such change.', 'Go back to the view.')
         const given = Object.entries(values).filter((pair): pair is [string, string] => pair[1] !== undefined)
         const parameters = Object.fromEntries(given)
@@ -93,14 +88,13 @@ async function changed(request: PageRequest): Promise<RouteAnswer> {
 /** What it would do; null where that cannot be known before. */
 async function previewOf(
   request: PageRequest,
-  { path: control, parameters: { shape } }: Route,
+  { name, parameters: { shape } }: Operation,
   parameters: Readonly<Record<string, string>>,
 ): Promise<JsonAnswer | null> {
-  const change = control.replace('/control/', '')
   const isDry = 'dryRun' in shape
-  if (!isDry && !takesYes(change)) return null
+  if (!isDry && !('yes' in shape)) return null
   const asks = new URLSearchParams({ ...parameters, ...(isDry && { dryRun: '1' }) })
-  return jsonOf(await changeByForm({ ...request, form: asks }, change))
+  return jsonOf(await changeByForm({ ...request, form: asks }, name))
 }
 
 function jsonOf(answer: RouteAnswer): JsonAnswer | null {

@@ -67,14 +67,14 @@ describe('a wrong parameter', () => {
     expect(problems.map(({ parameter }) => parameter).toSorted()).toEqual(['all', 'limit', 'sort'])
     expect(problems.find(({ parameter }) => parameter === 'sort')?.allowed).toEqual(deviceOrderNames)
     expect(problems.find(({ parameter }) => parameter === 'all')?.allowed).toEqual([
-      'limit',
-      'state',
       'find',
+      'state',
       'source',
       'provider',
       'address',
       'hours',
       'sort',
+      'limit',
     ])
     expect(body['why']).toContain('limit must be a whole number from 1 to 1000, found "x".')
   })

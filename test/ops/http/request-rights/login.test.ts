@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest'
 import { Secret } from '../../../../src/std/secret.ts'
 import { costMin, hashPassword } from '../../../../src/std/passwords/passwords.ts'
-import { changeByForm } from '../../../../src/ops/http/control/control.ts'
+import { changeByForm } from '../../../../src/ops/http/control.ts'
 import {
   createWrongPasswords,
   anyNameMax,

@@ -1,7 +1,7 @@
 // remap-text.ts: the result of mapping messages again, for `remap` and `requeue`.
 
 import { plural } from '../../std/quantity.ts'
-import { countLines } from '../terminal/text-format.ts'
+import { countLines } from '../../std/text-table/text-lines.ts'
 
 type Remapped = {
   /** Messages that were mapped again. */
@@ -33,15 +33,14 @@ export function remapLines(reports: readonly Remapped[], dryRun: boolean): strin
       totals(reports.map(({ stillRefused }) => stillRefused)),
       (count, why) => `${count} cannot be mapped: ${why}`,
     ),
-    ...(dryRun ? ['Nothing was changed.'] : []),
   ]
 }
 
-export function sumOf(numbers: readonly number[]): number {
+function sumOf(numbers: readonly number[]): number {
   return numbers.reduce((sum, number) => sum + number, 0)
 }
 
-export function totals(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+function totals(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
   const sums: Record<string, number> = {}
   for (const record of records)
     for (const [key, count] of Object.entries(record)) sums[key] = (sums[key] ?? 0) + count

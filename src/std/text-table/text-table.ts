@@ -6,7 +6,7 @@
 // of eleven.
 
 import Table from 'cli-table3'
-import { visible } from '../../std/quote.ts'
+import { visible } from '../quote.ts'
 
 const pageRows = 50
 

@@ -1,7 +1,7 @@
 // Tables on the terminal: aligned columns without borders, whatever the cells hold.
 
 import { describe, expect, test } from 'vitest'
-import { columns } from '../../../src/cli/terminal/text-table.ts'
+import { columns } from '../../../src/std/text-table/text-table.ts'
 
 describe('a table on the terminal', () => {
   test('aligns columns by two blanks and ends lines without blanks', () => {

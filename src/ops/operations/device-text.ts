@@ -1,25 +1,18 @@
-// devices-text.ts: devices for a person: a table with a row each, and all that is known of one.
+// device-text.ts: devices for a person: a table with a row each, and all that is known of one.
 
+import type { z } from 'zod'
 import { deviceStateNames, deviceStates, type DeviceState } from '../../domain/device-state.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote, visible } from '../../std/quote.ts'
-import { connectFacts, type DeviceClient, type DeviceView } from '../../ops/ops.ts'
-import { columns } from '../terminal/text-table.ts'
-import { agoSince } from '../terminal/text-format.ts'
+import { columns } from '../../std/text-table/text-table.ts'
+import { agoSince } from '../../std/text-table/text-lines.ts'
+import { connectFacts } from '../connect-facts.ts'
+import type { deviceSchema, devicesSchema } from '../http/answer-schemas/device-schemas.ts'
+import type { Shown } from './operation.ts'
 
-export type DeviceList = {
-  /** By the clock of the gateway, whose times these are. */
-  now: string
-  total: number
-  seen: number
-  states: Readonly<Record<DeviceView['state'], number>>
-  /** False while the records of the time before the start are being read. */
-  restored: boolean
-  devices: readonly DeviceView[]
-  clients: readonly DeviceClient[]
-  /** A daemon of an earlier version does not count them. */
-  clientsForgotten?: number
-}
+type Devices = z.output<typeof devicesSchema>
+type Device = Devices['devices'][number]
+type Client = Devices['clients'][number]
 
 /** The transmission of a message takes time, so a smaller difference is not a clock error. */
 const skewMinMs = 500
@@ -40,20 +33,26 @@ export function stateCountsText(counts: Readonly<Record<DeviceState, number>>, b
   return some.length === 0 ? '' : before + some.join(', ')
 }
 
-export function listText(
-  list: DeviceList,
-  { width, find, filters = [] }: { width: number; find?: string | undefined; filters?: readonly string[] },
-): string {
-  const now = Date.parse(list.now)
-  const { total, states, restored, devices, clients, clientsForgotten = 0 } = list
+const filters = ['state', 'source', 'provider', 'address'] as const
+
+export function devicesText(
+  { total, states, restored, devices, clients, clientsForgotten }: Devices,
+  {
+    now,
+    width,
+    values,
+  }: Shown<{ find?: string | undefined } & { [name in (typeof filters)[number]]?: string | undefined }>,
+): string[] {
+  const { find } = values
+  const given = filters.filter((name) => values[name] !== undefined)
   const none =
-    find === undefined && filters.length === 0
+    find === undefined && given.length === 0
       ? 'No device is listed, none was seen, and no client waits to be one.'
       : `No device ${[
           ...(find === undefined ? [] : [`has ${quote(find, 64)} in its key, asset, client id or user name`]),
-          ...filters.map((one) => `has the ${one}`),
+          ...given.map((name) => `has the ${name} ${quote(values[name] ?? '', 64)}`),
         ].join(' and ')}.`
-  if (total === 0) return textOf([none, ...clientLines(clients, now)])
+  if (total === 0) return [none, ...clientLines(clients, now)]
   const rows = devices.map((device) => [
     cut(device.device),
     device.listed ? cut(device.assetId ?? '-') : kindTexts[device.kind],
@@ -64,7 +63,7 @@ export function listText(
     device.why ?? '',
   ])
   const head = ['device', 'asset', 'state', 'last message', 'clock', 'connection', 'why']
-  return textOf([
+  return [
     `${plural(total, 'device')}${stateCountsText(states, ': ')}.`,
     ...(restored ? [] : ['The records of the time before the start are not read yet.']),
     '',
@@ -75,11 +74,13 @@ export function listText(
     ...(clientsForgotten === 0
       ? []
       : ['', `${plural(clientsForgotten, 'client')} without a connection forgotten: there were too many.`]),
-  ])
+  ]
 }
 
-export function deviceText(view: DeviceView & { now: string }, width: number): string {
-  const now = Date.parse(view.now)
+/** With its last messages, where they were asked for. */
+export type ShownDevice = z.output<typeof deviceSchema>
+
+export function deviceText(view: ShownDevice, { now, width }: Shown<unknown>): string[] {
   const { client, position, lastAccepted, lastRefused, medianGapMs, reasons } = view
   const ago = (at: string | null) => (at === null ? 'never' : `${at}, ${agoSince(at, now)}`)
   const rows = [
@@ -126,7 +127,7 @@ export function deviceText(view: DeviceView & { now: string }, width: number): s
     firstAt,
     lastAt,
   ])
-  return textOf([
+  return [
     ...columns(rows, width),
     ...(lost.length === 0
       ? []
@@ -136,15 +137,15 @@ export function deviceText(view: DeviceView & { now: string }, width: number): s
           ...columns([['  kind', 'source', 'reason', 'count', 'first', 'last'], ...lost], width),
         ]),
     ...withheldLines([view]),
-  ])
+  ]
 }
 
 /** Its silence is no problem until then. */
-function mutedText({ mutedUntil, mutedBy }: DeviceView): string {
+function mutedText({ mutedUntil, mutedBy }: Pick<Device, 'mutedUntil' | 'mutedBy'>): string {
   return `${mutedUntil}, by ${mutedBy === 'table' ? 'the device table' : '`devices mute`'}`
 }
 
-function connectionRows(client: DeviceClient | null): string[][] {
+function connectionRows(client: Client | null): string[][] {
   if (client === null) return [['connection', '-']]
   const {
     clientId,
@@ -182,7 +183,7 @@ function connectionRows(client: DeviceClient | null): string[][] {
 }
 
 /** Values that devices sent and that were left out, or are not plausible. */
-function withheldLines(devices: readonly DeviceView[]): readonly string[] {
+function withheldLines(devices: readonly Pick<Device, 'device' | 'withheld'>[]): readonly string[] {
   const lines = devices.flatMap(({ device, withheld }) =>
     withheld.map(({ field, reason, count, isSent, lastValue }) => {
       const last = lastValue === null ? '' : `, last ${lastValue}`
@@ -193,7 +194,7 @@ function withheldLines(devices: readonly DeviceView[]): readonly string[] {
 }
 
 /** Clients in which the gateway found a fault: many of them are devices from which no message was mapped. */
-function clientLines(clients: readonly DeviceClient[], now: number): readonly string[] {
+function clientLines(clients: readonly Client[], now: number): readonly string[] {
   const lines: string[] = []
   for (const client of clients) {
     const { clientId, identity, address, refusedMessages, fault } = client
@@ -212,7 +213,7 @@ function clientLines(clients: readonly DeviceClient[], now: number): readonly st
   return lines.length === 0 ? [] : ['', ...lines]
 }
 
-function stateText({ state, willCame }: DeviceClient): string {
+function stateText({ state, willCame }: Client): string {
   const text = state === 'lost' ? 'connection lost' : state
   return willCame ? `${text} (will)` : text
 }
@@ -225,8 +226,4 @@ function clockText(skewMs: number | null): string {
 
 function cut(text: string): string {
   return text.length <= nameLengthMax ? text : `${text.slice(0, nameLengthMax - 1)}…`
-}
-
-function textOf(lines: readonly string[]): string {
-  return `${lines.join('\n')}\n`
 }

@@ -1,10 +1,4 @@
-// control.ts: changes over HTTP, on the control socket or by a user with the right to change. Entry file of
-// this folder; each other file has the paths of one part of the gateway.
-//
-//   POST /control/reload     reads config and device table again
-//   POST /control/probe      tries the service now
-//   POST /control/...        control-alerts.ts, control-batches.ts, control-dead-letters.ts,
-//                            control-devices.ts, control-quarantine.ts, control-spool.ts
+// control.ts: the routes of the operations (../operations): GET for those that list, and POST /control/NAME.
 //
 // request-rights/ decides who may. The answer comes when the work is done, which may take minutes; closing
 // the connection ends the work. A change is in the audit log before it begins and when it has ended; so is an
@@ -12,87 +6,51 @@
 //
 // A page without scripts makes a change with a form (changeByForm).
 
-import { GatewayError } from '../../../std/gateway-error.ts'
-import { isoTimes } from '../../../std/iso-times.ts'
-import { quote } from '../../../std/quote.ts'
-import type { ChangeEnd } from '../../audit/audit.ts'
-import { probeSchema, reloadSchema } from '../answer-schemas/control-schemas.ts'
-import { badRequest, faultAnswer, ok, starting } from '../json-answer.ts'
-import { noParameters, rawParametersIn, readParameters } from '../http-routing/parameters.ts'
-import { parametersRefused } from '../http-routing/request-refusals.ts'
-import type { Route, RouteAnswer, RouteRequest } from '../http-routing/route.ts'
-import { alertRoutes } from './control-alerts.ts'
-import { conditionRoutes } from './control-conditions.ts'
-import { batchRoutes } from './control-batches.ts'
-import { deadLetterRoutes } from './control-dead-letters.ts'
-import { deviceRoutes } from './control-devices.ts'
-import { quarantineRoutes } from './control-quarantine.ts'
-import { controlRoute, type ControlRoute } from './control-route.ts'
+import { GatewayError } from '../../std/gateway-error.ts'
+import { quote } from '../../std/quote.ts'
+import type { ChangeEnd } from '../audit/audit.ts'
+import { effects, type Operation } from '../operations/operation.ts'
+import { operations } from '../operations/operations.ts'
+import type { DaemonControl } from '../types.ts'
+import { rawParametersIn, readParameters } from './http-routing/parameters.ts'
+import { parametersRefused } from './http-routing/request-refusals.ts'
+import type { Route, RouteAnswer, RouteRequest } from './http-routing/route.ts'
 import { idsBody, idsOf } from './ids-in-body.ts'
-import { spoolRoutes } from './control-spool.ts'
+import { badRequest, faultAnswer, problem, starting } from './json-answer.ts'
 
-const prefix = '/control/'
+export const operationRoutes: readonly Route[] = operations.map(toRoute)
 
-const own: readonly ControlRoute[] = [
-  controlRoute({
-    name: 'reload',
-    summary: 'Reads the config and the device table again.',
-    parameters: noParameters,
-    answers: {
-      200: { means: 'They are in force.', schema: reloadSchema },
-    },
-    async answer(_, { reload }) {
-      const report = await reload('by request')
-      return report.kind === 'refused' ? faultAnswer(422, report.fault) : ok(report)
-    },
-  }),
-  controlRoute({
-    name: 'probe',
-    summary: 'Tries at once what waits for a back-off or a slow probe.',
-    parameters: noParameters,
-    answers: { 200: { means: 'The state after the try.', schema: probeSchema } },
-    async answer({ signal }, { probe }) {
-      const { now, providers } = await probe(signal)
-      // Named as in /status.
-      const shown = providers.map(({ ratePerS, ...one }) => ({ ...one, payloadsPerSecond: ratePerS }))
-      return ok(isoTimes({ now, providers: shown }))
-    },
-  }),
-]
-
-const changes: readonly ControlRoute[] = [
-  ...own,
-  ...deadLetterRoutes,
-  ...deviceRoutes,
-  ...quarantineRoutes,
-  ...batchRoutes,
-  ...spoolRoutes,
-  ...alertRoutes,
-  ...conditionRoutes,
-]
-
-export const controlRoutes: readonly Route[] = changes.map(toRoute)
-
-function toRoute({ name, shows = false, idsInBody = false, ...of }: ControlRoute): Route {
-  const change = { name, ...of }
+function toRoute(of: Operation): Route {
+  const { summary, parameters, means, schema, contentType, idsInBody = false } = of
+  const body = idsInBody ? idsBody : of.body
+  const shared = {
+    summary,
+    parameters,
+    right: effects[of.effect].right,
+    answers: { 200: { means, ...(schema && { schema }), ...(contentType && { contentType }) } },
+    ...(body && { body }),
+  }
+  if (of.path !== undefined)
+    return { ...shared, method: 'GET', path: of.path, answer: (request) => of.answer(request, noControl) }
   return {
-    ...of,
+    ...shared,
     method: 'POST',
-    path: `${prefix}${name}`,
-    right: shows ? 'show' : 'change',
-    ...(idsInBody && { body: idsBody }),
+    path: `/control/${of.name}`,
     atOnce: true,
     async answer(request) {
       const query = queryText(request.request.url ?? '')
-      if (!idsInBody) return answerControl(change, request, query)
+      if (!idsInBody) return answerControl(of, request, query)
       const more = await idsOf(request.request)
       if ('status' in more) return more
       const values = request.values as { id: readonly string[] }
       const all = { ...request, values: { ...values, id: [...values.id, ...more] } }
-      return answerControl(change, all, [query, ...more.map((id) => `id=${id}`)].filter(Boolean).join('&'))
+      return answerControl(of, all, [query, ...more.map((id) => `id=${id}`)].filter(Boolean).join('&'))
     },
   }
 }
+
+/** Operations that list take what they show from the stages. */
+const noControl = null as unknown as DaemonControl
 
 /** Fields of a form that are no parameters of the change. */
 const ownFields = new Set(['token', 'change', 'sure', 'body'])
@@ -103,8 +61,8 @@ const ownFields = new Set(['token', 'change', 'sure', 'body'])
  * one.
  */
 export async function changeByForm(request: RouteRequest<unknown>, name: string): Promise<RouteAnswer> {
-  const change = changes.find((one) => one.name === name)
-  if (change === undefined || change.shows === true)
+  const change = operations.find((one) => one.name === name)
+  if (change === undefined || effects[change.effect].right !== 'change')
     return badRequest(`There is no change ${quote(name, 60)} for forms.`, 'Use one of /control.')
   const given = new URLSearchParams([...request.form].filter(([field]) => !ownFields.has(field)))
   const read = readParameters(change.parameters, rawParametersIn(given.toString()))
@@ -117,36 +75,35 @@ export async function changeByForm(request: RouteRequest<unknown>, name: string)
 }
 
 async function answerControl(
-  route: Omit<ControlRoute, 'summary' | 'answers' | 'body' | 'shows'>,
+  of: Operation,
   request: RouteRequest<unknown>,
   /** For the audit log. */
   parameters: string,
 ): Promise<RouteAnswer> {
+  const refused = of.refuses?.(request.values) ?? null
+  if (refused !== null) return problem(400, 'REQUEST_INVALID', refused)
   const { control } = request.source.stages
-  if (!control && !route.alwaysPossible) return starting('Nothing can be changed yet.')
+  if (!control && !of.alwaysPossible) return starting('Nothing can be changed yet.')
   // The time limits of the server are for requests that only read.
   request.request.socket.setTimeout(0)
   const run = async () => {
     try {
-      return await route.answer(request, control!)
+      return await of.answer(request, control!)
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       return faultAnswer(wrongUse.has(error.code) ? 422 : 503, error)
     }
   }
-  if (!isRecorded(route, request.values as Values)) return run()
-  const end = await request.audit.begin(route.name, parameters, request.caller)
+  if (!isRecorded(of, request.values as Values)) return run()
+  const end = await request.audit.begin(of.name, parameters, request.caller)
   return ended(run, end)
 }
 
 type Values = { dryRun?: boolean; yes?: boolean }
 
 /** Changes that take `yes` only report without it. */
-function isRecorded(
-  { changesNothing = false }: { changesNothing?: boolean },
-  { dryRun, yes }: Values,
-): boolean {
-  return !changesNothing && dryRun !== true && yes !== false
+function isRecorded({ effect }: Operation, { dryRun, yes }: Values): boolean {
+  return effects[effect].isRecorded && dryRun !== true && yes !== false
 }
 
 /** The request is wrong, and would be again. */

@@ -1,41 +1,54 @@
-// dead-letters-show-command.ts: `dead-letters show`: prints one dead letter with its content.
+// dead-letter-text.ts: dead letters by cause, and one of them whole, for a person.
 
-import { Command } from 'commander'
-import { isoTimes, type IsoTimes } from '../../std/iso-times.ts'
-import { formatSize } from '../../std/quantity.ts'
+import type { z } from 'zod'
+import { formatSize, plural } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
+import { agoSince } from '../../std/text-table/text-lines.ts'
+import { columns } from '../../std/text-table/text-table.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import { namedProperties } from '../../domain/message.ts'
-import { noSuchDeadLetter } from '../../dead-letters/dead-letters.ts'
-import type { DeadLetterEntry } from '../../spool/spool.ts'
-import { requestOrRead, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
-import { columns } from '../terminal/text-table.ts'
-import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
+import type { IsoTimes } from '../../std/iso-times.ts'
+import type { deadLettersSchema } from '../http/answer-schemas/answer-schemas.ts'
+import { isGiven, type Shown } from './operation.ts'
 
-export const showCommand: BuildCommand = (io, done) =>
-  withSpoolOptions(new Command('show'))
-    .argument('<id>', 'dead letter; `list --ids` shows its id')
-    .description('Show one dead letter: message, payload, and the answer of the service.')
-    .option('--hex', 'print the message in hexadecimal (default: as text where it is text)')
-    .action(async (id: string, options: SpoolOptions & { hex?: boolean }) => {
-      const request = {
-        path: `/control/dead-letters/show?id=${encodeURIComponent(id)}`,
-        method: 'POST',
-      } as const
-      const entry = await requestOrRead(options, io, request, async (spool) =>
-        isoTimes(await spool.deadLetter(id)),
-      )
-      if (entry === null) throw noSuchDeadLetter(id)
-      printAnswer(io, options, entry, (answer, width) => textOf(answer, options.hex ?? false, width))
-      done(0)
-    })
+type Listed = z.output<typeof deadLettersSchema>
+
+export function deadLettersText(
+  { scanned, more, groups, deadLetters }: Listed,
+  { now, values, prints }: Shown<{ limit: number }>,
+): string[] {
+  const { limit: _limit, ...filter } = values
+  const isFiltered = Object.values(filter).some(isGiven)
+  if (scanned === 0) return [isFiltered ? 'No dead letter matches.' : 'There are no dead letters.']
+  const lines = groups.flatMap((group) => {
+    const { stage, reason, source, provider, fields, count, devices, oldestAt, latestAt, detail } = group
+    const isPayload = stage === 'delivery'
+    const origin = isPayload ? `provider ${provider ?? '-'}` : `source ${source ?? '-'}`
+    return [
+      `${plural(count, isPayload ? 'payload' : 'message')}: ${fields ?? reason}, ${plural(devices, 'device')}`,
+      `  ${stage}, ${reason}, ${origin}; oldest ${agoSince(oldestAt, now)}, latest ${agoSince(latestAt, now)}`,
+      `  latest: ${detail}`,
+    ]
+  })
+  if (prints.has('ids'))
+    for (const { id, at, stage, reason, device, detail } of deadLetters)
+      lines.push(`${id}  ${at}  ${stage} ${reason}  ${device ?? '-'}  ${detail}`)
+  if (more)
+    lines.push(`Only the oldest ${plural(scanned, 'dead letter')} ${scanned === 1 ? 'is' : 'are'} included.`)
+  return lines
+}
 
 function devicesText({ devices = [], moreDevices = 0 }: IsoTimes<DeadLetter>): string | null {
   if (devices.length === 0) return null
   return devices.join(', ') + (moreDevices > 0 ? ` and ${moreDevices} more` : '')
 }
 
-function textOf({ id, deadLetter }: IsoTimes<DeadLetterEntry>, hex: boolean, width: number): string {
+/** A dead letter, as `deadLetterSchema` has it without its members. */
+export function deadLetterText(
+  { id, deadLetter }: { id: string; deadLetter: IsoTimes<DeadLetter> },
+  { width, prints }: Shown<unknown>,
+): string[] {
+  const hex = prints.has('hex')
   const { stage, reason, detail, at, provider, device, payloadId, batchId, requestId, failure, payload } =
     deadLetter
   const rows: [string, string | null][] = [
@@ -55,7 +68,7 @@ function textOf({ id, deadLetter }: IsoTimes<DeadLetterEntry>, hex: boolean, wid
     ...envelopeRows(deadLetter),
   ]
   const fields = failure?.validationErrorDetails ?? []
-  const lines = [
+  return [
     ...columns(
       rows.filter((row): row is [string, string] => row[1] !== null),
       width,
@@ -68,7 +81,6 @@ function textOf({ id, deadLetter }: IsoTimes<DeadLetterEntry>, hex: boolean, wid
     ...messageLines(deadLetter, hex),
     ...(payload === null ? [] : ['', 'payload:', ...linesOf(JSON.stringify(payload, null, 2))]),
   ]
-  return `${lines.join('\n')}\n`
 }
 
 function envelopeRows({ envelope }: IsoTimes<DeadLetter>): [string, string | null][] {

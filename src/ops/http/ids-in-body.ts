@@ -3,8 +3,8 @@
 
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
-import { formatSize } from '../../../std/quantity.ts'
-import { badRequest, problem, type JsonAnswer } from '../json-answer.ts'
+import { formatSize } from '../../std/quantity.ts'
+import { badRequest, problem, type JsonAnswer } from './json-answer.ts'
 
 export const idsMax = 10_000
 const idLengthMax = 4096

@@ -1,0 +1,175 @@
+// device-operations.ts: devices that are listed, were seen or were refused: the list of them, and what an
+// operator changes: one is forgotten, or its silence is no problem for a time, because it is in the workshop.
+
+import { z } from 'zod'
+import { isoTime, isoTimeOrNull } from '../../std/clock.ts'
+import { plural } from '../../std/quantity.ts'
+import { quote } from '../../std/quote.ts'
+import { endOfTime } from '../../std/time-argument.ts'
+import { deviceOrderNames, deviceOrders, deviceStateNames } from '../../domain/device-state.ts'
+import type { DaemonControl, MuteEnd } from '../types.ts'
+import { forgetSchema, muteSchema } from '../http/answer-schemas/control-schemas.ts'
+import { devicesSchema } from '../http/answer-schemas/device-schemas.ts'
+import { devicesOf, withHours } from '../http/device-list.ts'
+import { badRequest, ok, problem, starting, type JsonAnswer } from '../http/json-answer.ts'
+import { choice, flag, limit, requiredText, text } from '../http/http-routing/parameters.ts'
+import type { HttpSource } from '../http/http-routing/route.ts'
+import { endRefused, noEnd, untilWhen } from './condition-operations.ts'
+import { devicesText } from './device-text.ts'
+import { operation, type Operation } from './operation.ts'
+
+const name = { value: 'name' }
+const named = requiredText('Its key, its asset or its client id.', { value: 'device', isArgument: true })
+
+export const deviceOperations: readonly Operation[] = [
+  operation({
+    name: 'devices/list',
+    path: '/devices',
+    effect: 'lists',
+    summary: 'List all devices, the silent and refused ones first: since when, and why.',
+    notes: [
+      'A device is silent when its last message is longer ago than 10 times its usual gap, and than 30 s. ' +
+        'A device that is in the device table and never sent is in the list, too, and so is a client of the broker ' +
+        'that is connected and sends nothing, or sends only messages that name no device.',
+      `Orders of --sort: ${deviceOrderNames.map((one) => `${one} (${deviceOrders[one]})`).join('; ')}.`,
+    ],
+    parameters: z.strictObject({
+      find: text('Only devices with this in their key, asset, client id or user name.', {
+        value: 'text',
+        isArgument: true,
+      }),
+      state: choice('Only devices in this state.', deviceStateNames, { value: 'state' }),
+      source: text('Only devices whose last message this source took.', name),
+      provider: text('Only devices of this provider.', name),
+      address: text('Only devices whose client has this address, or one that begins with it.', {
+        value: 'address',
+      }),
+      hours: flag('Shows the messages of each of the last 24 hours.', { isHidden: true }),
+      sort: choice('The order.', deviceOrderNames, { value: 'order' }),
+      limit: limit('At most this many devices, and this many clients with a fault.'),
+    }),
+    means: 'The devices, and how many there are in each state.',
+    schema: devicesSchema,
+    async answer({ source, values: { sort = 'state', hours, ...selection }, turn }) {
+      const list = await devicesOf(source.stages, { ...selection, sort }, turn)
+      if (list === null) return starting()
+      const devices = hours ? await withHours(source.stages, list.devices, turn) : list.devices
+      return ok({ now: isoTime(source.now()), ...list, devices })
+    },
+    text: devicesText,
+  }),
+  operation({
+    name: 'devices/forget',
+    effect: 'changes',
+    summary: 'Forget a device: its history in `devices`, and what the mapping remembers of it.',
+    notes: [
+      'The mapping remembers the last lock and fix of a device, and its odometer readings. Messages in the ' +
+        'spool and dead letters stay. A device that sends again begins anew.',
+      'After --ledger, an import of dead letters does not know any more what of the device was delivered.',
+      'Exit status 1: nothing was known of it.',
+    ],
+    parameters: z.strictObject({
+      device: requiredText('Its key, as `devices` lists it.', { value: 'key', isArgument: true }),
+      signal: text(
+        'Only what the mapping remembers of this signal or value, such as OBD_LIFETIME_ODOMETER.',
+        {
+          value: 'type',
+        },
+      ),
+      ledger: flag('Deletes its entries of the ledger, too.'),
+    }),
+    means: 'What was forgotten.',
+    schema: forgetSchema,
+    async answer({ source, values: { device, signal: type = null, ledger }, signal }, control) {
+      if (ledger) return forgetWithLedger(source, control, { device, type }, signal)
+      const { values, records } = await control.forget(device, type)
+      return ok({ device, signal: type, forgotten: values, records })
+    },
+    text({ forgotten, records, ledgerEntries = 0 }) {
+      const parts = [
+        ...(records > 0 ? ['Its history is deleted.'] : []),
+        ...(ledgerEntries > 0 ? [`${plural(ledgerEntries, 'entry', 'entries')} of the ledger deleted.`] : []),
+        ...(forgotten > 0 ? [`${plural(forgotten, 'value')} forgotten. The next reading counts anew.`] : []),
+      ]
+      return [parts.length === 0 ? 'Nothing was remembered of this device or signal.' : parts.join(' ')]
+    },
+    isDone: ({ forgotten, records, ledgerEntries = 0 }) => forgotten + records + ledgerEntries > 0,
+  }),
+  operation({
+    name: 'devices/mute',
+    effect: 'changes',
+    summary: 'Say that the silence of a device is no problem for a time: it is in the workshop.',
+    notes: ['DEVICE_SILENT and FLEET_PART_SILENT leave it out. It is delivered as ever.'],
+    parameters: z.strictObject({ device: named, ...untilWhen }),
+    means: 'Until when it is muted.',
+    schema: muteSchema,
+    refuses: endRefused,
+    answer({ source, values: { device, for: lasts, until } }, control) {
+      const at = endOfTime(control.now(), { lasts, until })
+      if (at === null) return problem(400, 'REQUEST_INVALID', noEnd)
+      return muted(source, control, device, { at, isLength: lasts !== undefined })
+    },
+    text: ({ device, mutedUntil }) => [
+      `The silence of ${quote(device, 80)} is no problem until ${mutedUntil}.`,
+    ],
+  }),
+  operation({
+    name: 'devices/unmute',
+    effect: 'changes',
+    summary: 'Say that the silence of a device is a problem again.',
+    parameters: z.strictObject({ device: named }),
+    means: 'It is not muted, unless the device table says so.',
+    schema: muteSchema,
+    answer: ({ source, values: { device } }, control) => muted(source, control, device, null),
+    text: ({ device, mutedUntil }) => [
+      mutedUntil === null
+        ? `The silence of ${quote(device, 80)} is a problem again.`
+        : `The silence of ${quote(device, 80)} is no problem until ${mutedUntil}: column muted_until of the device table.`,
+    ],
+  }),
+]
+
+function muted(
+  { stages: { mapping } }: HttpSource,
+  control: DaemonControl,
+  name: string,
+  end: MuteEnd | null,
+): JsonAnswer {
+  const device = mapping?.device(name)?.device ?? name
+  const records = control.mute(device, end)
+  // The device table may say a later time.
+  if (records > 0)
+    return ok({
+      device,
+      mutedUntil: mapping?.device(device)?.mutedUntil ?? isoTimeOrNull(end?.at ?? null),
+      records,
+    })
+  const what = `No message of the device ${quote(device, 80)} is known.`
+  const why = 'Only a device that has sent can be silent.'
+  return problem(404, 'NOT_FOUND', { what, why, act: 'See `devices`.' })
+}
+
+async function forgetWithLedger(
+  { stages: { mapping, ledger } }: HttpSource,
+  control: DaemonControl,
+  { device, type }: { device: string; type: string | null },
+  signal: AbortSignal,
+): Promise<JsonAnswer> {
+  if (type !== null) return badRequest('The ledger knows no signals.', 'Give signal or ledger, not both.')
+  if (!ledger?.forget) return unavailable('It is switched off (ledger.enabled), or the daemon is starting.')
+  // Payloads name the asset where `identify` of the source says so.
+  const names = new Set([device, mapping?.device(device)?.assetId ?? device])
+  let ledgerEntries = 0
+  for (const name of names) {
+    const report = await ledger.forget(name, signal)
+    if (report.kind === 'unavailable') return unavailable(report.why)
+    ledgerEntries += report.entries
+  }
+  const { values, records } = await control.forget(device, null)
+  return ok({ device, signal: null, forgotten: values, records, ledgerEntries })
+}
+
+function unavailable(why: string): JsonAnswer {
+  const what = 'The entries of the ledger cannot be deleted now, so nothing was forgotten.'
+  return problem(503, 'UNAVAILABLE', { what, why, act: 'Try again in a moment, or without the ledger.' })
+}

@@ -1,0 +1,105 @@
+// spool-operations.ts: what an operator does with the spool of the running daemon.
+
+import { isAbsolute, normalize, sep } from 'node:path'
+import { z } from 'zod'
+import type { LaneId, ProviderName } from '../../domain/ids.ts'
+import { formatSize, plural } from '../../std/quantity.ts'
+import { columns } from '../../std/text-table/text-table.ts'
+import { assignLaneSchema, verifySchema } from '../http/answer-schemas/control-schemas.ts'
+import { badParameter, ok, starting } from '../http/json-answer.ts'
+import { noParameters, requiredInteger, requiredText } from '../http/http-routing/parameters.ts'
+import { providerRefused } from './batches-operations.ts'
+import { operation, type Operation, type Shown } from './operation.ts'
+
+export const spoolOperations: readonly Operation[] = [
+  operation({
+    name: 'spool/verify',
+    effect: 'checks',
+    summary: 'Read every record of the spool and compare it with the totals.',
+    notes: ['Exit status 1: a file or a record is damaged, or a total is wrong.'],
+    parameters: noParameters,
+    means: 'What was found.',
+    schema: verifySchema,
+    answer: async ({ signal }, { check }) => ok(await check(signal)),
+    text: verifyText,
+    isDone: ({ ok: isSound }) => isSound,
+  }),
+  operation({
+    name: 'spool/snapshot',
+    effect: 'changes',
+    summary: 'Write a copy of the whole spool as it is between two writes, and read it back.',
+    parameters: z.strictObject({ to: requiredText('Directory for it, an absolute path.') }),
+    means: 'The snapshot.',
+    async answer({ source, values: { to }, caller, signal }, { snapshotsFolder }) {
+      const { spoolWork: spool } = source.stages
+      if (!spool) return starting()
+      if (!isAbsolute(to)) return badParameter('to must be an absolute path.', { parameter: 'to', found: to })
+      // Who came over TCP has the rights of the daemon for no other file.
+      if (caller.via === 'tcp' && !normalize(to).startsWith(`${snapshotsFolder}${sep}`))
+        return badParameter(`Over TCP, to must be below ${snapshotsFolder}.`, { parameter: 'to', found: to })
+      return ok(await spool.snapshot(to, signal))
+    },
+  }),
+  operation({
+    name: 'spool/assign-lane',
+    effect: 'changes',
+    summary: 'Give a lane whose provider is lost to a provider of the config.',
+    notes: ['Its payloads are then delivered with the key of that provider.'],
+    parameters: z.strictObject({
+      lane: requiredInteger(
+        'Number of the lane, from the condition LANE_UNKNOWN.',
+        { min: 1, max: 9_999_999_999 },
+        { value: 'n' },
+      ),
+      provider: requiredText('Provider whose payloads the lane holds.', { value: 'name' }),
+    }),
+    means: 'The lane and its payloads.',
+    schema: assignLaneSchema,
+    async answer({ source, values: { lane, provider } }) {
+      const { spoolWork: spool, batches } = source.stages
+      if (!spool) return starting()
+      const refused = providerRefused(provider, batches?.providers ?? [])
+      if (refused !== null) return refused
+      const payloads = await spool.assignLane(lane as LaneId, provider as ProviderName)
+      return ok({ lane, provider, payloads })
+    },
+    text: ({ lane, provider, payloads }) => [
+      `Lane ${lane} with ${plural(payloads, 'payload')} belongs to provider ${provider} now.`,
+    ],
+  }),
+]
+
+function verifyText(
+  { ok: isSound, tables, lanes, shelves, problems, problemsHidden }: z.output<typeof verifySchema>,
+  { width }: Shown<unknown>,
+): string[] {
+  const tableRows = tables.map((one) => [
+    one.table,
+    String(one.records),
+    formatSize(one.bytes),
+    String(one.damaged),
+  ])
+  const laneRows = lanes.map((one) => [
+    String(one.lane),
+    one.provider,
+    one.role,
+    ...[one.batches, one.appended, one.settled, one.open].map(String),
+  ])
+  const shelfRows = shelves.map((one) => [
+    one.shelf,
+    ...[one.kept, one.taken, one.damaged, one.messages].map(String),
+  ])
+  const hidden = problemsHidden > 0 ? [`and ${problemsHidden} more`] : []
+  return [
+    ...columns([['table', 'records', 'size', 'damaged'], ...tableRows], width),
+    '',
+    ...columns([['lane', 'provider', 'role', 'batches', 'appended', 'settled', 'open'], ...laneRows], width),
+    ...(shelfRows.length > 0
+      ? ['', ...columns([['shelf', 'kept', 'taken', 'damaged', 'messages'], ...shelfRows], width)]
+      : []),
+    '',
+    ...(isSound
+      ? ['All records can be read, and the totals are right.']
+      : ['Problems:', ...[...problems, ...hidden].map((problem) => `  ${problem}`)]),
+  ]
+}
