@@ -3,7 +3,7 @@
 // Texts of conditions may have parts from outside, such as names of devices. Their control characters are
 // written out, so that none can end a line or a header.
 
-import { isoTime } from '../std/clock.ts'
+import { zonedTime } from '../std/clock.ts'
 import { formatDuration, plural } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
 import type { Alert, Change, OpenCondition } from './types.ts'
@@ -27,7 +27,7 @@ export function headlineOf({ changes, omitted, heldBack, digest }: Parts): strin
   const [first] = changes
   if (digest !== null) return `Summary of the day: ${plural(digest.length, 'condition')} open`
   if (heldBack !== null)
-    return `Limit of alerts reached: ${plural(heldBack.changes, 'change')} ${heldBack.changes === 1 ? 'waits' : 'wait'} until ${isoTime(heldBack.untilAt)}`
+    return `Limit of alerts reached: ${plural(heldBack.changes, 'change')} ${heldBack.changes === 1 ? 'waits' : 'wait'} until ${zonedTime(heldBack.untilAt)}`
   if (first === undefined) return `Conditions changed and changed back ${timesOf(omitted)}`
   const more = changes.length > 1 ? ` (and ${changes.length - 1} more)` : ''
   const about = `${first.code}${first.key === null ? '' : ` ${first.key}`}`
@@ -83,7 +83,7 @@ function digestText({ severity, code, key, since, what, causes }: OpenCondition,
   const more = causes.length > causesShown ? `, and ${causes.length - causesShown} more` : ''
   return [
     `${severity} ${code}${key === null ? '' : ` ${visible(key)}`}`,
-    `  since ${isoTime(since)} (${formatDuration(Math.max(0, now - since))})`,
+    `  since ${zonedTime(since)} (${formatDuration(Math.max(0, now - since))})`,
     `  what  ${visible(what)}`,
     ...(causes.length === 0 ? [] : [`  all   ${shown}${more}`]),
   ].join('\n')
@@ -97,10 +97,10 @@ function changeText(change: Change, now: number): string {
   const { kind, code, key, severity, since, clearedAt, what, why, act } = change
   const about = `${words[kind]} ${severity} ${code}${key === null ? '' : ` ${visible(key)}`}`
   const lasted = formatDuration(Math.max(0, (clearedAt ?? now) - since))
-  if (kind === 'cleared') return `${about}\n  since ${isoTime(since)}, for ${lasted}`
+  if (kind === 'cleared') return `${about}\n  since ${zonedTime(since)}, for ${lasted}`
   return [
     about,
-    `  since ${isoTime(since)} (${lasted})`,
+    `  since ${zonedTime(since)} (${lasted})`,
     `  what  ${visible(what)}`,
     `  why   ${visible(why)}`,
     `  act   ${visible(act)}`,

@@ -15,7 +15,7 @@ import type { Alerts } from '../alerts/alerts.ts'
 import type { Clock } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
-import { connectionsWithin, type Config } from '../config/config.ts'
+import { addListed, connectionsWithin, type Config } from '../config/config.ts'
 import { createDelivery, type SenderWorker } from '../delivery/delivery.ts'
 import { deliveryOptions, sectionProxy } from '../delivery/config.ts'
 import { createIngest, createTaps, type MoreSources } from '../ingest/ingest.ts'
@@ -168,7 +168,7 @@ async function openIncoming(
   records.followClients(ingest.clients)
   const certificates = createCertificateWatch({ clock }, config)
   ops.attach({ certificates })
-  let { silence } = config.ops
+  let present = config
   const reload = createConfigReload(
     {
       clock,
@@ -185,7 +185,7 @@ async function openIncoming(
       renewOptions(next) {
         alerts.use(alertsOptions(next))
         ops.use(next)
-        silence = next.ops.silence
+        present = next
         ingest.use(liveLimitOptions(next.ingest))
       },
       renewed: certificates.use,
@@ -212,6 +212,10 @@ async function openIncoming(
       forget,
       now: ourTime.now,
       mute: devices.mute,
+      async accept(row) {
+        const file = await addListed(present, row)
+        return { file, reload: await reload.reload('a device was accepted') }
+      },
       snapshotsFolder: join(dirname(config.spool.path), 'snapshots'),
       check: spool.check,
     },
@@ -239,7 +243,7 @@ async function openIncoming(
       lanes: spool.lanes,
       providers: delivery.providers,
     },
-    { spoolPath: config.spool.path, silence: () => silence },
+    { spoolPath: config.spool.path, silence: () => present.ops.silence },
   )
   opened(() => traffic.stop())
   ops.attach({ traffic })

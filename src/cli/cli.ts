@@ -1,8 +1,8 @@
 // cli.ts: the command line: which commands exist and how one runs. Entry file of this folder.
 //
 // A command is an operation of the daemon (operation-command.ts), or one file `NAME-command.ts`, or a folder
-// of that name where it needs several. It exports a function that builds its commander Command; the list below
-// has its summary and loads it only when it is called, so that `status` is fast and works where another
+// of that name where it needs several. It exports a function that builds its commander Command; the list
+// below has its summary and loads it only when it is called, so that `status` is fast and works where another
 // package is broken. Nothing here touches the process: main.ts does.
 //
 //   daemon-client/   requests to the running daemon, or to its spool where none runs

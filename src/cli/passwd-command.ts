@@ -11,7 +11,7 @@ import { quote } from '../std/quote.ts'
 import { readUtf8 } from '../std/file-system/utf8-text.ts'
 import { wholeNumber } from './terminal/option-values.ts'
 import { readPassword } from './terminal/password-input.ts'
-import { replaceFile } from './terminal/replace-file.ts'
+import { replaceFile } from '../std/file-system/replace-file.ts'
 import type { BuildCommand, CommandIo, ExitStatus } from './terminal/terminal.ts'
 import { notes } from './terminal/text-format.ts'
 

@@ -3,7 +3,7 @@
 
 import { deviceStateNames, noDevices, stateKey } from '../domain/device-state.ts'
 import { Command } from 'commander'
-import { pause, systemClock } from '../std/clock.ts'
+import { pause, systemClock, zonedTime } from '../std/clock.ts'
 import { formatDuration, formatSize, plural } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
 import { stateCountsText, type Status } from '../ops/ops.ts'
@@ -168,7 +168,7 @@ function problemLines(status: Status): string[] {
 /** A daemon of an earlier version says nothing of it. */
 function knownLines({ known }: Partial<Pick<Condition, 'known'>>): string[] {
   const isKnown = known !== undefined && known !== null
-  return isKnown ? indented(`Known until ${known.untilAt}: ${known.by}.`) : []
+  return isKnown ? indented(`Known until ${zonedTime(known.untilAt)}: ${known.by}.`) : []
 }
 
 /** Without causes and cures. */

@@ -2,6 +2,7 @@
 // signal.
 
 import { Command } from 'commander'
+import { zonedTime } from '../std/clock.ts'
 import { plural } from '../std/quantity.ts'
 import { bounded, visible } from '../std/quote.ts'
 import { namedProperties, type MessageProperties, type UserProperties } from '../domain/message.ts'
@@ -118,7 +119,9 @@ function parseLine(url: string, text: string): TapLine {
 function textOf(line: TapLine): string {
   const { kind, at = '', payloads = [], morePayloads = 0 } = line
   if (kind === 'dropped') return `(${plural(line.count ?? 0, 'more message')} not shown)\n\n`
-  const time = at.slice(11, 23)
+  const time = zonedTime(at)
+    .slice(11)
+    .replace(' ', `.${at.slice(20, 23)} `)
   const lines = kind === 'closed' ? [`${time}  made from earlier messages`] : messageLines(time, line)
   for (const payload of payloads) lines.push(`    ${visible(JSON.stringify(payload))}`)
   if (morePayloads > 0) lines.push(`    and ${morePayloads} more`)

@@ -69,6 +69,7 @@ export {
   type CertificateState,
   type ConfigCertificate,
 } from './certificates/certificates.ts'
+export { addListed, openDeviceTable, type TableChange } from './device-table-file/device-table-file.ts'
 export { connectionsWithin, openFilesWarnings } from './open-files/open-files.ts'
 export { secretFileWarnings } from './secret-files.ts'
 export { ConfigError } from './config-error.ts'

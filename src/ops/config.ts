@@ -2,9 +2,11 @@
 
 import { join } from 'node:path'
 import { z } from 'zod'
+import { isTimeZone } from '../std/clock.ts'
 import { isLoopback } from '../std/loopback.ts'
 import { parsePasswordFile } from '../std/passwords/password-file.ts'
 import { parsePasswordHash, type PasswordHash } from '../std/passwords/passwords.ts'
+import { quote } from '../std/quote.ts'
 import { duration, filePath, pem, pemKey, secret, size } from '../std/schema.ts'
 import { pemPartsProblem } from '../std/tls/pem.ts'
 import { conditionCatalogue, type ConditionCode } from './conditions/condition-catalogue.ts'
@@ -153,6 +155,18 @@ export const opsSchema = z
       })
       .prefault({})
       .describe('Records of devices: what `devices` and /devices show, over restarts and reloads.'),
+    time_zone: z
+      .string()
+      .refine(isTimeZone, {
+        error: ({ input }) =>
+          `must be a name of the IANA database such as Europe/Berlin, found ${quote(String(input), 64)}`,
+      })
+      .optional()
+      .describe(
+        'Time zone of what people read and write: times on the page, in alerts and in the output of commands, ' +
+          'the hour of the digest, and times without a zone in requests. A name of the IANA database, such as ' +
+          '`Europe/Berlin`. Default: the zone of the machine. JSON and logs have UTC.',
+      ),
     audit_max_bytes: size({ minBytes: 64 * 1024, maxBytes: 1024 ** 3 })
       .prefault('16MiB')
       .describe(

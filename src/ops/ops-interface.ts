@@ -37,8 +37,8 @@ export type Ops = {
    * used stays as it was.
    */
   renew(this: void, config: Pick<OpsConfig, 'users' | 'tls'>): void
-  /** Puts the level of the log in force. */
-  use(this: void, options: { log: LogConfig }): void
+  /** Puts the level of the log and the zone in force. */
+  use(this: void, options: { log: LogConfig; ops: Pick<OpsConfig, 'time_zone'> }): void
   /** What the start does now; it shows that the start goes on. Without effect once ready. */
   starting(this: void, progress: string): void
   /** The daemon stays up and accepts nothing, for this reason. */

@@ -33,7 +33,7 @@
 //   a stage throws         /status answers 500 with the reason; everything else works
 //   systemd-notify hangs   it is killed after 5 s; see systemd-notify.ts
 
-import type { CancelTimer } from '../std/clock.ts'
+import { useTimeZone, type CancelTimer } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { GatewayEvent } from '../domain/event.ts'
 import { conservationOf, createConservationCheck, gonePayloads } from './conservation-check.ts'
@@ -56,7 +56,6 @@ import { deadLettersOf } from './totals-status.ts'
 import { verdictAnswer, verdictOf } from './gateway-verdict/gateway-verdict.ts'
 import type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'
 import type { Situation } from '../alerts/types.ts'
-import { createEventStreams } from './http/streams/event-stream.ts'
 import { createTapRoute } from './http/streams/tap-stream.ts'
 
 export { metricCatalogue, durationHistograms } from './metrics/metrics-catalogue.ts'
@@ -86,6 +85,7 @@ export { routes } from './http/route-table.ts'
 export { effects, type Operation, type Shown } from './operations/operation.ts'
 export { operationNamed, operations } from './operations/operations.ts'
 export { deadLetterQueryOf } from './operations/dead-letter-operations.ts'
+export { deviceListed, deviceRowOf } from './operations/device-operations.ts'
 export { deviceText, stateCountsText, type ShownDevice } from './operations/device-text.ts'
 export { remapLines } from './operations/remap-text.ts'
 export { metaOf, readParameters, type RawParameters } from './http/http-routing/parameters.ts'
@@ -98,6 +98,7 @@ const lookEveryMs = 1000 // A state that lasts shorter may be missed.
 
 export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const { clock, version, stdout, env } = deps
+  useTimeZone(options.ops.time_zone)
   const startedAt = clock.now()
   const stages: StageViews = { ingest: null, spool: null, delivery: null }
   const log = createLog({ clock, stdout, env }, options.log)
@@ -109,7 +110,6 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const metrics = createMetrics({ view: metricsView, lanes: () => stages.spool?.lanes() ?? [] })
   const notify = createNotify({ clock, env })
   const history = createHistory({ clock, stages })
-  const events = createEventStreams({ clock, status, history })
   let recovered = 0
   let notReady: string | null = 'starting'
   let refusal: GatewayError | null = null
@@ -123,7 +123,10 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     detach,
     start,
     renew: (config) => http?.renew(config),
-    use: (next) => log.setLevel(next.log),
+    use(next) {
+      log.setLevel(next.log)
+      useTimeZone(next.ops.time_zone)
+    },
     starting,
     refusing,
     ready,
@@ -195,7 +198,6 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
         past,
         openConditions: conditions.open,
         tap: createTapRoute({ clock, taps: () => stages.taps ?? null }),
-        events: events.open,
       },
       { clock, emit },
       { ...options.ops, spoolPath: options.spoolPath, socket: socketPlace() },
@@ -252,7 +254,6 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     notReady ??= 'stopping'
     cancelLook()
     history.stop()
-    events.stop()
     metrics.stop()
     log.close()
     const server = http
@@ -308,7 +309,6 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       linesLost: log.linesLost,
       linesSuppressed: log.linesSuppressed,
       http: http?.counters() ?? null,
-      watchers: events.counters(),
     }
   }
 }

@@ -27,7 +27,7 @@ import type {
 } from '../ingest/ingest.ts'
 export type { ClientView, ReasonCount } from '../ingest/ingest.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { Explained, MapResult, WithheldField } from '../mapping/mapping.ts'
+import type { DeviceFields, Explained, MapResult, WithheldField } from '../mapping/mapping.ts'
 import type { DeadLetterOperations } from '../dead-letters/dead-letters.ts'
 import type { Spool, SpoolCheck } from '../spool/spool.ts'
 
@@ -86,6 +86,8 @@ export type DaemonControl = {
   now(): EpochMs
   /** The silence of a device is no problem until then; null: it is again. The number of its records. */
   mute(device: string, end: MuteEnd | null): number
+  /** Adds a row to the device table of the config, and reloads. Rejects where the table cannot be changed. */
+  accept(row: DeviceFields): Promise<Accepted>
   /** Where snapshots go that are asked for over TCP. */
   readonly snapshotsFolder: string
   /** Reads every record of the spool. */
@@ -94,6 +96,7 @@ export type DaemonControl = {
 
 /** `isLength`: it was said as a length, so it moves when our time is corrected. */
 export type MuteEnd = { at: EpochMs; isLength: boolean }
+export type Accepted = { file: string; reload: ReloadReport }
 
 /** Values that the mapping remembered, and records: one for each provider. */
 export type Forgotten = { values: number; records: number }

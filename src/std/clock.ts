@@ -66,6 +66,44 @@ export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promi
   })
 }
 
+/** The zone of the machine, or that of TZ. */
+const machineZone = process.env['TZ']
+
+/**
+ * All that people read and write without a zone is in this one from now on: `Date` and `Intl` follow the
+ * variable. Undefined: that of the machine.
+ */
+export function useTimeZone(zone: string | undefined): void {
+  const used = zone ?? machineZone
+  if (used === undefined) delete process.env['TZ']
+  else process.env['TZ'] = used
+}
+
+/** Its name in the IANA database. */
+export function timeZone(): string {
+  return new Intl.DateTimeFormat('en').resolvedOptions().timeZone
+}
+
+export function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
+  } catch {
+    return false
+  }
+}
+
+let zoned: { zone: string | undefined; format: Intl.DateTimeFormat } | null = null
+
+/** `2026-11-23 14:03:20 CET`: for people, who always see the zone. `at`: also as ISO 8601. */
+export function zonedTime(at: EpochMs | string): string {
+  const zone = process.env['TZ']
+  if (zoned === null || zoned.zone !== zone)
+    // The Swedish form is that of ISO 8601.
+    zoned = { zone, format: new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'long' }) }
+  const time = new Date(at)
+  return Number.isNaN(time.getTime()) ? String(at) : zoned.format.format(time).replace('\u2212', '-')
+}
+
 const dayMs = 86_400_000
 const digits = Array.from({ length: 1000 }, (_, number) => String(number).padStart(3, '0'))
 /** Of the last time that was written: lists have thousands of times, most of one day. */

@@ -50,7 +50,7 @@ describe('tap', () => {
       status: 0,
       stderr: '',
       stdout:
-        '15:00:08.250  telemetry/v1/truck-7  (QoS 1, retained, client box-7, user bob)\n' +
+        '15:00:08.250 UTC  telemetry/v1/truck-7  (QoS 1, retained, client box-7, user bob)\n' +
         '  {"lat":48.1}\n' +
         '  source trucks: ignored: no fix\n\n',
     })

@@ -314,6 +314,7 @@ export function daemonControl(changes: Partial<DaemonControl> = {}): DaemonContr
     remap: fail,
     now: systemClock.now,
     mute: () => 0,
+    accept: fail,
     snapshotsFolder: '/var/lib/gateway/snapshots',
     forget: fail,
     check: fail,

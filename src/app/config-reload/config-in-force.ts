@@ -1,6 +1,6 @@
 // config-in-force.ts: which options of a changed config are in force without a restart, and which are not.
 //
-//   at once      the mapping with its sections, alerts, `log`, `ops.silence`, most limits of
+//   at once      the mapping with its sections, alerts, `log`, `ops.silence`, `ops.time_zone`, most limits of
 //                `ingest.broker` (ingest/config.ts)
 //   where its    users, tokens, password files and certificates of listeners and bridges: with the same
 //   place is     listeners and bridges. Users and certificates of ops: with the same `ops.listen`. All of
@@ -22,7 +22,7 @@ export function configInForce(next: Config, present: Config): Config {
   const ingest = isSameBroker(next, present)
     ? { ...present.ingest, broker: { ...ownBroker, access, listeners }, bridges }
     : { ...present.ingest, broker: ownBroker }
-  const { users, tls, silence } = next.ops
+  const { users, tls, silence, time_zone } = next.ops
   const opsAccess = isSameOps(next, present) ? { users, tls } : {}
   return {
     ...next,
@@ -30,7 +30,7 @@ export function configInForce(next: Config, present: Config): Config {
     spool: present.spool,
     delivery: isSameService(next, present) ? next.delivery : present.delivery,
     ledger: present.ledger,
-    ops: { ...present.ops, ...opsAccess, silence },
+    ops: { ...present.ops, ...opsAccess, silence, time_zone },
   }
 }
 

@@ -10,6 +10,7 @@
 import type { IncomingMessage } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { request as requestHttp } from '../../std/node-http.ts'
+import { isTimeZone, useTimeZone } from '../../std/clock.ts'
 import { codeOf, errorCodes, GatewayError, messageOf, type ErrorCode } from '../../std/gateway-error.ts'
 import { formatDuration } from '../../std/quantity.ts'
 import { shownUrl } from '../../std/shown-url.ts'
@@ -217,7 +218,12 @@ function send(
     const target = new URL(`${isSocket ? 'http://localhost' : url}${path}`)
     const place = isSocket ? { socketPath: url.slice('unix:'.length) } : {}
     const request = target.protocol === 'https:' ? requestHttps : requestHttp
-    const sent = request(target, { ...options, ...place }, resolve)
+    const sent = request(target, { ...options, ...place }, (response) => {
+      // What is printed for people has the zone of the gateway.
+      const zone = response.headers['gateway-time-zone']
+      if (typeof zone === 'string' && isTimeZone(zone)) useTimeZone(zone)
+      resolve(response)
+    })
     sent.on('error', reject)
     sent.on('socket', (socket) => socket.once('connect', onConnect))
     sent.end(body)

@@ -13,7 +13,9 @@ import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import type { EditReport } from '../../dead-letters/dead-letters.ts'
 import type { DeadLetterEntry } from '../../spool/spool.ts'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
-import { printAnswer, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
+import { operationNamed } from '../../ops/ops.ts'
+import { printOperation } from '../operation-command.ts'
+import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
 import { notes } from '../terminal/text-format.ts'
 
 type Options = DaemonOptions & { file?: string }
@@ -44,7 +46,7 @@ export const editCommand: BuildCommand = (io, done) =>
       }
       const report = await send(id, edited, options, io)
       if (edited.savedAs !== null) await rm(dirname(edited.savedAs), { recursive: true, force: true })
-      printAnswer(io, options, report, textOf)
+      printOperation(operationNamed('dead-letters/edit'), report, { values: {}, options, io })
       done(0)
     })
 
@@ -107,10 +109,4 @@ async function fromEditor(id: string, options: Options, io: CommandIo): Promise<
     why: 'The editor is the environment variable VISUAL or EDITOR, else vi.',
     act: 'Set EDITOR, or give the corrected payload with --file.',
   })
-}
-
-function textOf({ payloadId, previousPayloadId }: EditReport): string {
-  if (payloadId === previousPayloadId)
-    return `Payload ${payloadId} will be sent to the ingestion API again.\n`
-  return `Payload ${payloadId} will be sent to the ingestion API; it is another reading than ${previousPayloadId}.\n`
 }

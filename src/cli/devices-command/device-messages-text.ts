@@ -1,6 +1,7 @@
 // device-messages-text.ts: the last messages of a device for a person: raw, what they became, and what became
 // of each payload.
 
+import { zonedTime } from '../../std/clock.ts'
 import { plural } from '../../std/quantity.ts'
 import { bounded, visible } from '../../std/quote.ts'
 import type { MessageOutcome, ShownDevice } from '../../ops/ops.ts'
@@ -29,7 +30,7 @@ function messageLines(message: ShownMessage, width: number): string[] {
   const { cutBytes = 0 } = message
   const cut = cutBytes === 0 ? '' : ` (${plural(cutBytes, 'byte')} more)`
   return [
-    `  ${at} ${visible(topic)}`,
+    `  ${zonedTime(at)} ${visible(topic)}`,
     `    raw     ${visible(bounded(raw, rawLengthMax))}${cut}`,
     `    became  ${becameText(message)}`,
     ...payloads.flatMap(({ payloadId, payload, outcomes }) => [
@@ -61,6 +62,6 @@ function outcomeTexts(outcomes: readonly MessageOutcome[] | null): string[] {
   if (outcomes.length === 0) return ['waits in the spool, or its result is not in the ledger yet']
   return outcomes.map(({ at, outcome, requestId, reason, detail }) => {
     const why = reason === null ? '' : `, ${reason}${detail === null ? '' : `: ${detail}`}`
-    return visible(`${outcome} ${at}, requestId ${requestId ?? '-'}${why}`)
+    return visible(`${outcome} ${zonedTime(at)}, requestId ${requestId ?? '-'}${why}`)
   })
 }

@@ -1,64 +1,32 @@
-// devices-add-command.ts: `devices add` and `devices accept`: write the row of a device into the device
-// table.
+// devices-add-command.ts: `devices add`, and `devices accept` with --config: write the row of a device into
+// the device table.
 
 import { Command } from 'commander'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
-import type { Config } from '../../config/config.ts'
-import type { DeviceFields } from '../../mapping/mapping.ts'
-import type { DeviceView } from '../../ops/ops.ts'
+import { loadConfig, openDeviceTable, type Config, type TableChange } from '../../config/config.ts'
+import { deviceListed, deviceRowOf, operationNamed, type DeviceView } from '../../ops/ops.ts'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { storePassword } from '../passwd-command.ts'
 import { readPassword } from '../terminal/password-input.ts'
-import { printAnswer, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
+import { checked, parametersOf, withParameters, type GivenParameters } from '../operation-command.ts'
+import { printAnswer, type BuildCommand, type CommandIo, type ExitStatus } from '../terminal/terminal.ts'
 import { notes } from '../terminal/text-format.ts'
-import { inForceText, openTable, putInForce, type TableChange } from './device-table-file.ts'
+import { inForceText, putInForce } from './table-in-force.ts'
 
-type RowOptions = {
-  asset?: string
-  type?: string
-  operator?: string
-  carrier?: string
-  provider?: string
-  manufacturer?: string
-  model?: string
-  privacy?: string
-  zone?: string
-}
-
-type AddOptions = DaemonOptions & RowOptions & { password?: boolean; replace?: boolean }
+type AddOptions = DaemonOptions & { password?: boolean; replace?: boolean }
 
 type Added = TableChange & { device: string; inForce: boolean; passwordFile: string | null }
 
-const columnOf = {
-  asset: 'asset_id',
-  type: 'asset_type',
-  operator: 'operator',
-  carrier: 'carrier',
-  provider: 'provider',
-  manufacturer: 'manufacturer',
-  model: 'model',
-  privacy: 'privacy',
-  zone: 'zone',
-} as const
+/** Has the fields of a row as its parameters. */
+const accept = operationNamed('devices/accept')
 
-function withRowOptions(command: Command): Command {
+type Row = Parameters<typeof deviceRowOf>[0]
+
+export const addCommand: BuildCommand = (io, done) => {
+  const command = withParameters(withDaemonOptions(new Command('add')), accept)
   return command
-    .option('--asset <id>', 'asset of the device (default: the key)')
-    .option('--type <type>', 'type of the asset')
-    .option('--operator <name>', 'operator of the asset')
-    .option('--carrier <name>', 'carrier')
-    .option('--provider <name>', 'provider of the config')
-    .option('--manufacturer <name>', 'manufacturer of the device')
-    .option('--model <name>', 'model of the device')
-    .option('--privacy <profile>', 'privacy profile of the config')
-    .option('--zone <name>', 'time zone of its local times, such as Europe/Berlin')
-}
-
-export const addCommand: BuildCommand = (io, done) =>
-  withRowOptions(withDaemonOptions(new Command('add')))
     .description('Add a device to the device table of the config.')
-    .argument('<key>', 'key of the device, as its topic or its messages name it')
     .option('--password', 'store a password for the user name <key>, too; asks for it, or reads stdin')
     .option('--replace', 'replace the row of a device that is listed')
     .addHelpText(
@@ -67,54 +35,45 @@ export const addCommand: BuildCommand = (io, done) =>
         'Needs --config, and the right to write the file that devices.file names. All else in the file stays as it is.',
       ),
     )
-    .action(async (key: string, options: AddOptions) => {
-      const added = await addDevice(io, key, options)
-      printAnswer(io, options, added, addedText)
+    .action(async () => {
+      const options = command.opts<AddOptions>()
+      const { values } = checked(accept, parametersOf(command, accept))
+      printAnswer(io, options, await addDevice(io, values as Row, options), addedText)
       done(0)
     })
-
-export const acceptCommand: BuildCommand = (io, done) =>
-  withRowOptions(withDaemonOptions(new Command('accept')))
-    .description('Add a device that sends and is not listed to the device table, and release its messages.')
-    .argument('<key>', 'key of the device, as `devices` lists it')
-    .addHelpText(
-      'after',
-      notes(
-        'Needs --config and the running daemon, which knows the device. Its messages in quarantine are mapped in ' +
-          'their order as soon as the table is in force.',
-      ),
-    )
-    .action(async (key: string, options: DaemonOptions & RowOptions) => {
-      requireConfig(options)
-      const path = `/devices/${encodeURIComponent(key)}`
-      const device = (await requestByOptions(daemonOf(options), io, { path, method: 'GET' })) as DeviceView
-      if (device.kind !== 'device') throw notADevice(key, device)
-      if (device.listed) throw listed(key)
-      const added = await addDevice(io, key, options)
-      printAnswer(io, options, { ...added, quarantined: device.quarantined }, (answer) =>
-        device.quarantined === 0
-          ? addedText(answer)
-          : `${addedText(answer)}Its messages leave the quarantine. \`quarantine list\` shows those that are left.\n`,
-      )
-      done(0)
-    })
-
-async function addDevice(io: CommandIo, key: string, options: AddOptions): Promise<Added> {
-  const table = await openTable(io, requireConfig(options))
-  const passwordFile = options.password ? passwordFileOf(table.config) : null
-  // Asked for before the file is locked: a person may take minutes.
-  const password = passwordFile === null ? null : await readPassword(io, `Password of ${key}`, true)
-  const change = await table.change([rowOf(key, options)], options.replace ? 'replace' : 'report')
-  if (passwordFile !== null && password !== null) await storePassword(passwordFile, key, password)
-  return { device: key, ...change, passwordFile, inForce: await putInForce(io, daemonOf(options)) }
 }
 
-function rowOf(key: string, options: RowOptions): DeviceFields {
-  const fields = Object.entries(columnOf).flatMap(([option, column]) => {
-    const value = options[option as keyof RowOptions]
-    return value === undefined ? [] : [[column, value] as const]
-  })
-  return { device: key, ...Object.fromEntries(fields) }
+/** `devices accept` with --config: the command changes the table. */
+export function acceptByConfig(
+  options: DaemonOptions,
+  given: GivenParameters,
+  io: CommandIo,
+): Promise<ExitStatus> | null {
+  return options.config === undefined ? null : acceptWith(options, checked(accept, given).values as Row, io)
+}
+
+async function acceptWith(options: DaemonOptions, row: Row, io: CommandIo): Promise<ExitStatus> {
+  const path = `/devices/${encodeURIComponent(row.device)}`
+  const device = (await requestByOptions(daemonOf(options), io, { path, method: 'GET' })) as DeviceView
+  if (device.kind !== 'device') throw notADevice(row.device, device)
+  if (device.listed) throw deviceListed(row.device)
+  const { quarantined } = device
+  const added = { ...(await addDevice(io, row, options)), quarantined }
+  const leaves = 'Its messages leave the quarantine. `quarantine list` shows those that are left.\n'
+  printAnswer(io, options, added, () => `${addedText(added)}${quarantined === 0 ? '' : leaves}`)
+  return 0
+}
+
+async function addDevice(io: CommandIo, row: Row, options: AddOptions): Promise<Added> {
+  const { device: key } = row
+  const { config } = await loadConfig(requireConfig(options), { env: io.env })
+  const table = await openDeviceTable(config)
+  const passwordFile = options.password ? passwordFileOf(config) : null
+  // Asked for before the file is locked: a person may take minutes.
+  const password = passwordFile === null ? null : await readPassword(io, `Password of ${key}`, true)
+  const change = await table.change([deviceRowOf(row)], options.replace ? 'replace' : 'report')
+  if (passwordFile !== null && password !== null) await storePassword(passwordFile, key, password)
+  return { device: key, ...change, passwordFile, inForce: await putInForce(io, daemonOf(options)) }
 }
 
 /** The config names the daemon, unless another option does. */
@@ -157,14 +116,6 @@ function addedText({ device, file, added, replaced, passwordFile, inForce }: Add
         : `${quote(device, 80)} is in the device table ${file} already, with these fields.`
   const password = passwordFile === null ? '' : `Its password is in ${passwordFile}.\n`
   return `${what}\n${password}${inForceText(inForce)}`
-}
-
-function listed(key: string): GatewayError {
-  return new GatewayError('DEVICE_LISTED', {
-    what: `The device ${quote(key, 80)} is in the device table already.`,
-    why: 'Only a device that is not listed can be accepted.',
-    act: 'Edit its row, or use `devices add --replace`.',
-  })
 }
 
 function notADevice(key: string, { why }: DeviceView): GatewayError {

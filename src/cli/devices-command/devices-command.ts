@@ -2,13 +2,12 @@
 // table of a config. Entry file of this folder.
 
 import { groupCommand } from '../operation-command.ts'
-import { acceptCommand, addCommand } from './devices-add-command.ts'
+import { acceptByConfig, addCommand } from './devices-add-command.ts'
 import { importCommand } from './devices-import-command.ts'
 import { showCommand } from './devices-show-command.ts'
 
-export const devicesCommand = groupCommand('devices', {
-  show: showCommand,
-  add: addCommand,
-  import: importCommand,
-  accept: acceptCommand,
-})
+export const devicesCommand = groupCommand(
+  'devices',
+  { show: showCommand, add: addCommand, import: importCommand },
+  { accept: { instead: acceptByConfig } },
+)

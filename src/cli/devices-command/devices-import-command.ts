@@ -5,10 +5,11 @@ import { buffer } from 'node:stream/consumers'
 import { Command } from 'commander'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
+import { loadConfig, openDeviceTable, type TableChange } from '../../config/config.ts'
 import { withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { notes } from '../terminal/text-format.ts'
-import { inForceText, openTable, putInForce, type TableChange } from './device-table-file.ts'
+import { inForceText, putInForce } from './table-in-force.ts'
 import { daemonOf, requireConfig } from './devices-add-command.ts'
 
 export const importCommand: BuildCommand = (io, done) =>
@@ -23,7 +24,8 @@ export const importCommand: BuildCommand = (io, done) =>
       ),
     )
     .action(async (file: string, options: DaemonOptions & { replace?: boolean }) => {
-      const table = await openTable(io, requireConfig(options))
+      const { config } = await loadConfig(requireConfig(options), { env: io.env })
+      const table = await openDeviceTable(config)
       const read = file === '-' ? buffer(io.stdin) : readFile(file)
       const bytes = await read.catch((error: unknown) => {
         throw new GatewayError('INPUT_UNREADABLE', {

@@ -11,7 +11,7 @@ import { isMap, isNode, isSeq, parseDocument, stringify, type Document, type YAM
 import { defaultProvider } from '../../domain/ids.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { readRegular } from '../../std/file-system/regular-file.ts'
-import { replaceFile } from '../terminal/replace-file.ts'
+import { replaceFile } from '../../std/file-system/replace-file.ts'
 
 export type NewSource = {
   name: string

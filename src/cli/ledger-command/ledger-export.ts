@@ -1,5 +1,6 @@
 // ledger-export.ts: prints ledger entries as a table, as CSV or as JSON, answer by answer.
 
+import { zonedTime } from '../../std/clock.ts'
 import type { LedgerAnswer, LedgerEntry, LedgerQuery } from '../../ledger/ledger.ts'
 import type { IsoTimes } from '../../std/iso-times.ts'
 import { plural } from '../../std/quantity.ts'
@@ -23,10 +24,10 @@ export function tableExport(write: Write, width: number): Export {
     begin({ from, to }) {
       if (from === undefined && to === undefined) return
       const words = [
-        from === undefined ? '' : ` from ${localTime(from)}`,
-        to === undefined ? '' : ` to ${localTime(to)}`,
+        from === undefined ? '' : ` from ${zonedTime(from)}`,
+        to === undefined ? '' : ` to ${zonedTime(to)}`,
       ]
-      write(`Payloads measured${words.join('')}, local time:\n`)
+      write(`Payloads measured${words.join('')}:\n`)
     },
     entries(some) {
       if (some.length === 0) return
@@ -36,7 +37,7 @@ export function tableExport(write: Write, width: number): Export {
       write(`${columns([...head, ...some.map(rowOf)], width).join('\n')}\n`)
     },
     end({ next, oldestAt, behind }) {
-      const since = oldestAt === null ? 'It is empty.' : `Its oldest entry is of ${localTime(oldestAt)}.`
+      const since = oldestAt === null ? 'It is empty.' : `Its oldest entry is of ${zonedTime(oldestAt)}.`
       if (count === 0) write(`The ledger has no such entry. ${since}\n`)
       if (next !== null) write('There may be more entries. Raise --limit to see them.\n')
       if (behind > 0) write(`${plural(behind, 'settled batch', 'settled batches')} not in the ledger yet.\n`)
@@ -45,8 +46,8 @@ export function tableExport(write: Write, width: number): Export {
 }
 
 function rowOf({ at, device, deviceTime, requestId, batchId, payloadId, ...result }: Entry): string[] {
-  const measured = deviceTime === null ? '-' : localTime(deviceTime)
-  return [localTime(at), device ?? '-', measured, outcomeText(result), requestId ?? '-', batchId, payloadId]
+  const measured = deviceTime === null ? '-' : zonedTime(deviceTime)
+  return [zonedTime(at), device ?? '-', measured, outcomeText(result), requestId ?? '-', batchId, payloadId]
 }
 
 type Result = Pick<Entry, 'outcome' | 'step' | 'reason' | 'detail'>
@@ -55,14 +56,6 @@ function outcomeText({ outcome, step, reason, detail }: Result): string {
   const what = step === null ? outcome : `${outcome} after attempt ${step + 1}`
   const why = [reason, detail].filter((text) => text !== null && text !== '').join(': ')
   return why === '' ? what : `${what} (${bounded(why, 80)})`
-}
-
-/** `2026-11-21 14:03:05` in the time zone of this process. */
-function localTime(at: string | number): string {
-  const date = new Date(at)
-  const two = (value: number) => String(value).padStart(2, '0')
-  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-')
-  return `${day} ${[date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(':')}`
 }
 
 export function jsonExport(write: Write): Export {

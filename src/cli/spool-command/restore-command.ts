@@ -1,7 +1,7 @@
 // restore-command.ts: `spool restore`: makes a spool of a snapshot, and says what will be sent again.
 
 import { Command } from 'commander'
-import { systemClock } from '../../std/clock.ts'
+import { systemClock, zonedTime } from '../../std/clock.ts'
 import { plural } from '../../std/quantity.ts'
 import type { RestoreReport } from '../../spool/spool.ts'
 import { audited } from '../daemon-client/audited-change.ts'
@@ -47,7 +47,7 @@ const batchesShown = 20
 function restoreText(report: RestoreReport): string {
   const { state, from, path, snapshotAt, replaced, payloads, batches, batchesHidden } = report
   const { deadLetters, keptMessages } = report
-  const since = snapshotAt === null ? 'since the copy was made' : `since ${snapshotAt}`
+  const since = snapshotAt === null ? 'since the copy was made' : `since ${zonedTime(snapshotAt)}`
   const shown = batches.slice(0, batchesShown).map(({ batchId, payloads: count }) => {
     return `  batch ${batchId}: ${plural(count, 'payload')}`
   })

@@ -2,7 +2,7 @@
 
 import { resolve } from 'node:path'
 import { Command } from 'commander'
-import { systemClock } from '../../std/clock.ts'
+import { systemClock, zonedTime } from '../../std/clock.ts'
 import { formatSize, plural } from '../../std/quantity.ts'
 import type { SnapshotReport } from '../../spool/spool.ts'
 import { audited } from '../daemon-client/audited-change.ts'
@@ -43,7 +43,7 @@ export const snapshotCommand: BuildCommand = (io, done) =>
 function snapshotText(report: SnapshotReport): string {
   const { path, createdAt, payloads, batches, tables, linkedTables, bytes } = report
   return textOfLines([
-    `The snapshot of ${createdAt} is in ${path}. Every block of it was read.`,
+    `The snapshot of ${zonedTime(createdAt)} is in ${path}. Every block of it was read.`,
     `${plural(payloads, 'payload')}, ${plural(batches, 'sealed batch', 'sealed batches')}; ` +
       `${formatSize(bytes)} in ${plural(tables, 'table')}, ${linkedTables} of them shared by hard links.`,
     `Restore it with: telemetry-gateway spool restore --from ${path} --path DIR`,

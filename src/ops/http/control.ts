@@ -113,6 +113,9 @@ const wrongUse: ReadonlySet<string> = new Set([
   'IMPORT_ENDED',
   'LANE_KNOWN',
   'OUTPUT_UNWRITABLE',
+  'DEVICE_LISTED',
+  'DEVICES_INVALID',
+  'USAGE',
 ])
 
 /** Calls `end` when the change, or the stream that it answers with, has ended. */

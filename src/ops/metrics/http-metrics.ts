@@ -27,19 +27,6 @@ export const httpMetrics: readonly Metric[] = [
   gauge('gateway_http_sessions', 'Sessions of users who are logged in with a browser.', ({ http }) => [
     { labels: {}, value: http?.sessions ?? 0 },
   ]),
-  gauge('gateway_http_watchers', 'Pages that watch the gateway through /events.', ({ watchers }) => [
-    { labels: {}, value: watchers.watchers },
-  ]),
-  counter(
-    'gateway_http_watchers_refused_total',
-    'Requests of /events that were refused, because too many watch.',
-    ({ watchers }) => [{ labels: {}, value: watchers.refused }],
-  ),
-  counter(
-    'gateway_http_events_missed_total',
-    'Events that a page did not get, because it did not read the ones before.',
-    ({ watchers }) => [{ labels: {}, value: watchers.missed }],
-  ),
   counter(
     'gateway_http_connections_closed_total',
     'Idle connections to ops.listen that were closed to make room for others.',

@@ -5,7 +5,6 @@ import type { DeadLetterOperations } from '../../dead-letters/dead-letters.ts'
 import { keptStoreNames, type KeptStore } from '../../domain/kept-store.ts'
 import type { ProviderView } from '../../delivery/types.ts'
 import type { Conditions } from '../conditions/conditions.ts'
-import type { EventStreams } from '../http/streams/event-stream.ts'
 import type { HttpCounters } from '../http/http.ts'
 import type { DeviceTotals, MappingView, ReasonCount, StageViews } from '../types.ts'
 
@@ -24,7 +23,6 @@ export type MetricsView = {
   linesSuppressed: number
   /** Null before the server listens. */
   http: HttpCounters | null
-  watchers: ReturnType<EventStreams['counters']>
   acceptedByLane: ReadonlyMap<string, number>
   eventLoopLag: { p50S: number; p99S: number; maxS: number }
 }

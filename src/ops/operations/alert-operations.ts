@@ -1,5 +1,6 @@
 // alert-operations.ts: the receivers of alerts: what each got, and a test through them.
 
+import { zonedTime } from '../../std/clock.ts'
 import { z } from 'zod'
 import { isoTimes } from '../../std/iso-times.ts'
 import { formatDuration } from '../../std/quantity.ts'
@@ -28,7 +29,9 @@ export const alertOperations: readonly Operation[] = [
         one.type,
         one.target,
         one.lastSentAt === null ? '-' : agoSince(one.lastSentAt, now),
-        one.heldBack === null ? String(one.waiting) : `${one.waiting}, until ${one.heldBack.untilAt}`,
+        one.heldBack === null
+          ? String(one.waiting)
+          : `${one.waiting}, until ${zonedTime(one.heldBack.untilAt)}`,
         one.failures === 0 ? '-' : `${one.failures} in a row`,
       ])
       const failing = receivers.filter(({ failures }) => failures > 0)

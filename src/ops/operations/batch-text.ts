@@ -1,5 +1,6 @@
 // batch-text.ts: batches, and what an action did with them, for a person.
 
+import { zonedTime } from '../../std/clock.ts'
 import type { z } from 'zod'
 import { assertNever } from '../../std/assert.ts'
 import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
@@ -90,8 +91,8 @@ export function batchText(detail: z.output<typeof batchSchema>, { width }: Shown
     ['provider', detail.provider],
     ['lane', detail.role],
     ['payloads', `${detail.payloads}, ${formatSize(detail.bytes)}`],
-    ['sealed', detail.sealedAt],
-    ['state', held === null ? detail.state : `held since ${held.since}`],
+    ['sealed', zonedTime(detail.sealedAt)],
+    ['state', held === null ? detail.state : `held since ${zonedTime(held.since)}`],
     ...(held === null
       ? []
       : [
@@ -101,9 +102,9 @@ export function batchText(detail: z.output<typeof batchSchema>, { width }: Shown
     ['submissions', String(detail.submissions)],
     ['processed', detail.mayBeProcessed ? 'perhaps' : 'no: every submission was refused'],
     ['requestId', detail.lastRequestId ?? '-'],
-    ['next try', detail.nextTryAt ?? '-'],
+    ['next try', detail.nextTryAt === null ? '-' : zonedTime(detail.nextTryAt)],
   ]
-  const answerRows = answers.map((one) => [`  ${one.at}`, one.requestId ?? '-', one.text])
+  const answerRows = answers.map((one) => [`  ${zonedTime(one.at)}`, one.requestId ?? '-', one.text])
   const payloadRows = contents.map(({ payloadId, device }) => [`  ${payloadId}`, device ?? '-'])
   return [
     ...columns(rows, width),

@@ -2,7 +2,7 @@
 // again until then, unless they get worse or more have them.
 
 import { z } from 'zod'
-import { isoTime } from '../../std/clock.ts'
+import { isoTime, zonedTime } from '../../std/clock.ts'
 import { isoTimes } from '../../std/iso-times.ts'
 import { formatDuration } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
@@ -54,7 +54,7 @@ export const conditionOperations: readonly Operation[] = [
       const lines = conditions.flatMap(({ code, key, severity, since, clearedAt, what }) => {
         const lastedMs = Math.max(0, Date.parse(clearedAt ?? '') - Date.parse(since ?? ''))
         return [
-          `${since}  ${severity} ${code}${key === null ? '' : ` ${key}`}, for ${formatDuration(lastedMs)}`,
+          `${zonedTime(since ?? '')}  ${severity} ${code}${key === null ? '' : ` ${key}`}, for ${formatDuration(lastedMs)}`,
           `  ${what}`,
         ]
       })
@@ -79,7 +79,7 @@ export const conditionOperations: readonly Operation[] = [
       source.past.know({ code, key }, { untilAt, by: callerText(caller) })
       return ok({ code, key, untilAt: isoTime(untilAt) })
     },
-    text: ({ code, untilAt }) => [`${code} is not sent again until ${untilAt}.`],
+    text: ({ code, untilAt }) => [`${code} is not sent again until ${zonedTime(untilAt ?? '')}.`],
   }),
   operation({
     name: 'conditions/unacknowledge',

@@ -144,6 +144,11 @@ export const deadLetterOperations: readonly Operation[] = [
       withBody(request, async (deadLetters, body) =>
         ok(await deadLetters.edit(request.values.id, body, request.signal)),
       ),
+    text: ({ payloadId, previousPayloadId }) => [
+      payloadId === previousPayloadId
+        ? `Payload ${payloadId} will be sent to the ingestion API again.`
+        : `Payload ${payloadId} will be sent to the ingestion API; it is another reading than ${previousPayloadId}.`,
+    ],
   }),
   operation({
     name: 'dead-letters/export',

@@ -1,5 +1,6 @@
 // dead-letter-text.ts: dead letters by cause, and one of them whole, for a person.
 
+import { zonedTime } from '../../std/clock.ts'
 import type { z } from 'zod'
 import { formatSize, plural } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
@@ -32,7 +33,7 @@ export function deadLettersText(
   })
   if (prints.has('ids'))
     for (const { id, at, stage, reason, device, detail } of deadLetters)
-      lines.push(`${id}  ${at}  ${stage} ${reason}  ${device ?? '-'}  ${detail}`)
+      lines.push(`${id}  ${zonedTime(at)}  ${stage} ${reason}  ${device ?? '-'}  ${detail}`)
   if (more)
     lines.push(`Only the oldest ${plural(scanned, 'dead letter')} ${scanned === 1 ? 'is' : 'are'} included.`)
   return lines
@@ -56,7 +57,7 @@ export function deadLetterText(
     ['stage', stage],
     ['reason', reason],
     ['detail', detail],
-    ['since', at],
+    ['since', zonedTime(at)],
     ['provider', provider],
     ['device', device],
     ['devices', devicesText(deadLetter)],
@@ -96,7 +97,7 @@ function envelopeRows({ envelope }: IsoTimes<DeadLetter>): [string, string | nul
     ['certificate', certificateName],
     ['identity', identity],
     ['address', address],
-    ['arrived', `${arrivedAt}, ${flags}`],
+    ['arrived', `${zonedTime(arrivedAt)}, ${flags}`],
     ...namedProperties(envelope).map(([name, value]): [string, string] => [visible(name), value]),
   ]
 }

@@ -2,21 +2,45 @@
 // operator changes: one is forgotten, or its silence is no problem for a time, because it is in the workshop.
 
 import { z } from 'zod'
-import { isoTime, isoTimeOrNull } from '../../std/clock.ts'
+import { isoTime, isoTimeOrNull, zonedTime } from '../../std/clock.ts'
+import { GatewayError } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import { endOfTime } from '../../std/time-argument.ts'
 import { deviceOrderNames, deviceOrders, deviceStateNames } from '../../domain/device-state.ts'
+import type { DeviceFields } from '../../mapping/mapping.ts'
 import type { DaemonControl, MuteEnd } from '../types.ts'
-import { forgetSchema, muteSchema } from '../http/answer-schemas/control-schemas.ts'
+import { acceptSchema, forgetSchema, muteSchema } from '../http/answer-schemas/control-schemas.ts'
 import { devicesSchema } from '../http/answer-schemas/device-schemas.ts'
 import { devicesOf, withHours } from '../http/device-list.ts'
-import { badRequest, ok, problem, starting, type JsonAnswer } from '../http/json-answer.ts'
-import { choice, flag, limit, requiredText, text } from '../http/http-routing/parameters.ts'
+import { badRequest, faultAnswer, ok, problem, starting, type JsonAnswer } from '../http/json-answer.ts'
+import { choice, field, flag, limit, requiredText, text } from '../http/http-routing/parameters.ts'
 import type { HttpSource } from '../http/http-routing/route.ts'
 import { endRefused, noEnd, untilWhen } from './condition-operations.ts'
 import { devicesText } from './device-text.ts'
 import { operation, type Operation } from './operation.ts'
+
+/** Fields of a row of the device table: the parameter, the column, and the words of the help. */
+const columns = [
+  ['asset', 'asset_id', 'id', 'Asset of the device. Without it, the key.'],
+  ['type', 'asset_type', 'type', 'Type of the asset.'],
+  ['operator', 'operator', 'name', 'Operator of the asset.'],
+  ['carrier', 'carrier', 'name', 'Carrier.'],
+  ['provider', 'provider', 'name', 'Provider of the config.'],
+  ['manufacturer', 'manufacturer', 'name', 'Manufacturer of the device.'],
+  ['model', 'model', 'name', 'Model of the device.'],
+  ['privacy', 'privacy', 'profile', 'Privacy profile of the config.'],
+  ['zone', 'zone', 'name', 'Time zone of its local times, such as Europe/Berlin.'],
+] as const
+
+/** Of parameters of `devices/accept`. */
+export function deviceRowOf(values: { device: string } & Record<string, unknown>): DeviceFields {
+  const given = columns.filter(([parameter]) => values[parameter] !== undefined)
+  return {
+    device: values.device,
+    ...Object.fromEntries(given.map(([parameter, column]) => [column, String(values[parameter])])),
+  }
+}
 
 const name = { value: 'name' }
 const named = requiredText('Its key, its asset or its client id.', { value: 'device', isArgument: true })
@@ -57,6 +81,41 @@ export const deviceOperations: readonly Operation[] = [
       return ok({ now: isoTime(source.now()), ...list, devices })
     },
     text: devicesText,
+  }),
+  operation({
+    name: 'devices/accept',
+    effect: 'changes',
+    summary: 'Add a device that sends and is not listed to the device table, and release its messages.',
+    parameters: z.strictObject({
+      device: requiredText('Its key, as `devices` lists it.', { value: 'key', isArgument: true }),
+      ...Object.fromEntries(columns.map(([name, , value, said]) => [name, field(said, { value })])),
+    }),
+    notes: [
+      'The daemon changes the file that devices.file names, where it may write there. With --config, the command ' +
+        'changes it. Its messages in quarantine are mapped in their order as soon as the table is in force.',
+    ],
+    means: 'The row is in the table, and in force.',
+    schema: acceptSchema,
+    async answer({ source, values }, control) {
+      const { device: key } = values
+      const device = source.stages.mapping?.device(key) ?? null
+      if (device?.kind !== 'device')
+        return problem(404, 'NOT_FOUND', {
+          what: `No message of a device ${quote(key, 80)} is known.`,
+          why: 'Only a device that sends can be accepted.',
+          act: 'See `devices` for those that do. Add another one with `devices add`.',
+        })
+      if (device.listed) throw deviceListed(key)
+      const { file, reload } = await control.accept(deviceRowOf(values))
+      if (reload.kind === 'refused') return faultAnswer(422, reload.fault)
+      return ok({ device: key, file, quarantined: device.quarantined })
+    },
+    text: ({ device, file, quarantined }) => [
+      `${quote(device, 80)} is in the device table ${file}, and in force.`,
+      ...(quarantined > 0
+        ? ['Its messages leave the quarantine. `quarantine list` shows those that are left.']
+        : []),
+    ],
   }),
   operation({
     name: 'devices/forget',
@@ -110,7 +169,7 @@ export const deviceOperations: readonly Operation[] = [
       return muted(source, control, device, { at, isLength: lasts !== undefined })
     },
     text: ({ device, mutedUntil }) => [
-      `The silence of ${quote(device, 80)} is no problem until ${mutedUntil}.`,
+      `The silence of ${quote(device, 80)} is no problem until ${zonedTime(mutedUntil ?? '')}.`,
     ],
   }),
   operation({
@@ -124,10 +183,18 @@ export const deviceOperations: readonly Operation[] = [
     text: ({ device, mutedUntil }) => [
       mutedUntil === null
         ? `The silence of ${quote(device, 80)} is a problem again.`
-        : `The silence of ${quote(device, 80)} is no problem until ${mutedUntil}: column muted_until of the device table.`,
+        : `The silence of ${quote(device, 80)} is no problem until ${zonedTime(mutedUntil)}: column muted_until of the device table.`,
     ],
   }),
 ]
+
+export function deviceListed(key: string): GatewayError {
+  return new GatewayError('DEVICE_LISTED', {
+    what: `The device ${quote(key, 80)} is in the device table already.`,
+    why: 'Only a device that is not listed can be accepted.',
+    act: 'Edit its row, or use `devices add --replace`.',
+  })
+}
 
 function muted(
   { stages: { mapping } }: HttpSource,

@@ -1,5 +1,6 @@
 // device-text.ts: devices for a person: a table with a row each, and all that is known of one.
 
+import { zonedTime } from '../../std/clock.ts'
 import type { z } from 'zod'
 import { deviceStateNames, deviceStates, type DeviceState } from '../../domain/device-state.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
@@ -82,13 +83,16 @@ export type ShownDevice = z.output<typeof deviceSchema>
 
 export function deviceText(view: ShownDevice, { now, width }: Shown<unknown>): string[] {
   const { client, position, lastAccepted, lastRefused, medianGapMs, reasons } = view
-  const ago = (at: string | null) => (at === null ? 'never' : `${at}, ${agoSince(at, now)}`)
+  const ago = (at: string | null) => (at === null ? 'never' : `${zonedTime(at)}, ${agoSince(at, now)}`)
   const rows = [
     ['device', view.device],
     ['asset', view.listed ? (view.assetId ?? '-') : kindTexts[view.kind]],
     ['provider', view.provider ?? '-'],
     ['source', view.source ?? '-'],
-    ['state', deviceStates[view.state].words + (view.since === null ? '' : ` since ${view.since}`)],
+    [
+      'state',
+      deviceStates[view.state].words + (view.since === null ? '' : ` since ${zonedTime(view.since)}`),
+    ],
     ...(view.why === null ? [] : [['why', view.why]]),
     ...(view.mutedUntil === null ? [] : [['muted until', mutedText(view)]]),
     ['last message', ago(view.lastSeen)],
@@ -124,8 +128,8 @@ export function deviceText(view: ShownDevice, { now, width }: Shown<unknown>): s
     source ?? '-',
     reason,
     String(count),
-    firstAt,
-    lastAt,
+    zonedTime(firstAt),
+    zonedTime(lastAt),
   ])
   return [
     ...columns(rows, width),
@@ -142,7 +146,7 @@ export function deviceText(view: ShownDevice, { now, width }: Shown<unknown>): s
 
 /** Its silence is no problem until then. */
 function mutedText({ mutedUntil, mutedBy }: Pick<Device, 'mutedUntil' | 'mutedBy'>): string {
-  return `${mutedUntil}, by ${mutedBy === 'table' ? 'the device table' : '`devices mute`'}`
+  return `${zonedTime(mutedUntil ?? '')}, by ${mutedBy === 'table' ? 'the device table' : '`devices mute`'}`
 }
 
 function connectionRows(client: Client | null): string[][] {
@@ -161,7 +165,7 @@ function connectionRows(client: Client | null): string[][] {
     unnamed,
   } = client
   return [
-    ['connection', `${stateText(client)} since ${since}`],
+    ['connection', `${stateText(client)} since ${zonedTime(since)}`],
     ['client id', clientId === '' ? '-' : clientId],
     ['identity', identity ?? '-'],
     ['user name', userName ?? '-'],
@@ -174,11 +178,11 @@ function connectionRows(client: Client | null): string[][] {
       ? [
           [
             'names no device',
-            `${plural(unnamed.count, 'message')}, the last at ${unnamed.at} on ${quote(unnamed.topic, 120)}: ${unnamed.reason}`,
+            `${plural(unnamed.count, 'message')}, the last at ${zonedTime(unnamed.at)} on ${quote(unnamed.topic, 120)}: ${unnamed.reason}`,
           ],
         ]
       : []),
-    ...(fault === null ? [] : [['last fault', `${fault.at}, ${fault.reason}: ${fault.detail}`]]),
+    ...(fault === null ? [] : [['last fault', `${zonedTime(fault.at)}, ${fault.reason}: ${fault.detail}`]]),
   ]
 }
 

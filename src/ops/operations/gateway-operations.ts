@@ -1,6 +1,7 @@
 // gateway-operations.ts: what an operator asks of the gateway as a whole: reload, probe, and the changes that
 // were made.
 
+import { zonedTime } from '../../std/clock.ts'
 import { z } from 'zod'
 import { isoTimes } from '../../std/iso-times.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
@@ -114,7 +115,7 @@ function changeLines({ at, change, request, by, outcome, result, tookMs }: Chang
   const took = tookMs === null ? '' : ` after ${formatDuration(tookMs)}`
   const facts = Object.entries(result).map(([name, value]) => `${name} ${String(value)}`)
   return [
-    `${at}  ${change}  ${how}${took}`,
+    `${zonedTime(at)}  ${change}  ${how}${took}`,
     `  by ${callerText(by)}`,
     ...(request === '' ? [] : [`  with ${bounded(request, 300)}`]),
     ...(facts.length === 0 ? [] : [`  ${bounded(facts.join(', '), 500)}`]),

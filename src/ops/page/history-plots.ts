@@ -5,7 +5,7 @@
 import { formatDuration } from '../../std/quantity.ts'
 import type { HistorySpan, HistoryView } from '../history/history.ts'
 import { html, type Html } from './html.ts'
-import { count, link, rate } from './shown-values.ts'
+import { at, count, link, rate } from './shown-values.ts'
 import { linesSvg, type Line } from './svg-plots.ts'
 import { table } from './table.ts'
 
@@ -149,7 +149,7 @@ function valuesTable({ title, format }: Plot, lines: readonly Line[], { atSecond
         const known = values.slice(Math.max(0, end - each), end).filter((value) => value !== null)
         return known.length === 0 ? '' : format(Math.max(...known))
       })
-      return [html`<time datetime="${time}" data-local>${time.slice(11, 16)} UTC</time>`, ...cells]
+      return [at(time), ...cells]
     }),
   })
 }

@@ -1,5 +1,6 @@
 // layout.ts: what every view has around it: head, verdict, navigation, footer.
 
+import { timeZone, zonedTime } from '../../std/clock.ts'
 import type { Status } from '../status-schema/status-schema.ts'
 import { assetsVersion } from './page-assets.ts'
 import { html, markupOf, nothing, type Html } from './html.ts'
@@ -103,7 +104,7 @@ export function pageAnswer(shown: Shown, frame: Frame | null): TextAnswer {
           (name) => html`<script src="/page/assets/${name}.js?v=${version}" type="module"></script> `,
         )}
       </head>
-      <body>
+      <body data-zone="${timeZone()}">
         <a class="skip" href="#main">Skip to the content</a>
         ${
           frame === null
@@ -155,7 +156,7 @@ function footer({ version, now }: Frame, isLive: boolean): Html {
   return html`<footer>
     <p>
       Version ${version}. State of
-      <time datetime="${now}" data-local data-now>${now.slice(0, 19).replace('T', ' ')} UTC</time>.
+      <time datetime="${now}" data-now>${zonedTime(now)}</time>.
       ${isLive && html`<span class="without-script">Reload the page for a newer one.</span>`}
     </p>
     <p>

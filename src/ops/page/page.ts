@@ -7,7 +7,7 @@
 //   browser/          scripts of the page, which run in the browser
 //
 // Every view is complete HTML, made here: it works without scripts. Scripts add what HTML cannot: new values
-// without a reload, plots that can be zoomed, times in the zone of the reader, copying.
+// without a reload, plots that can be zoomed, copying.
 //
 // Nothing in a view runs code or names another host: names, topics and payloads are foreign text, the
 // template escapes them, and the content security policy allows no script and no style but the files of the

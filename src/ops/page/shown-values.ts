@@ -1,5 +1,6 @@
 // shown-values.ts: times, durations, sizes and names as every view shows them.
 
+import { zonedTime } from '../../std/clock.ts'
 import { formatAgo } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
 import { html, type Html } from './html.ts'
@@ -15,21 +16,17 @@ export function rate(value: number): string {
   return numbers.format(Math.round(value * 100) / 100)
 }
 
-/** `3 min ago`, with the time itself; the script writes it in the zone of the reader. */
+/** `3 min ago`, with the time itself. */
 export function ago(at: string | null, now: string): Html {
   if (at === null) return html`<span class="quiet">never</span>`
   const text = formatAgo(Date.parse(now) - Date.parse(at))
-  return html`<time datetime="${at}" title="${utc(at)}">${text}</time>`
+  return html`<time datetime="${at}" title="${zonedTime(at)}">${text}</time>`
 }
 
-/** `2026-11-23 14:03:20 UTC`. */
+/** `2026-11-23 14:03:20 CET`. */
 export function at(time: string | null): Html {
   if (time === null) return html`<span class="quiet">never</span>`
-  return html`<time datetime="${time}" data-local>${utc(time)}</time>`
-}
-
-function utc(time: string): string {
-  return `${time.slice(0, 10)} ${time.slice(11, 19)} UTC`
+  return html`<time datetime="${time}">${zonedTime(time)}</time>`
 }
 
 /** A name from outside, of whatever length and writing direction. */

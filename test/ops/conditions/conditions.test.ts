@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { heldActs } from '../../../src/ops/events/held-batch-events.ts'
+import { heldActs } from '../../../src/ops/conditions/delivery-conditions.ts'
 import type { EventName, GatewayEvent } from '../../../src/domain/event.ts'
 import type { ProviderName } from '../../../src/domain/ids.ts'
 import type { ConditionCode } from '../../../src/ops/conditions/condition-catalogue.ts'

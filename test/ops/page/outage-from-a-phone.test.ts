@@ -63,7 +63,7 @@ test('an outage is ended from the page: probe, reload and test alert, each in th
   await press('No longer known')
   expect(pipeline.condition('ENDPOINT_UNAUTHORIZED')?.known).toBeNull()
   const probed = await press('Try the service now')
-  expect([probed.status, probed.text]).toEqual([200, expect.stringMatching(/endpoint: available/)])
+  expect([probed.status, probed.text]).toEqual([200, expect.stringMatching(/default +available/)])
   await pipeline.until(() => pipeline.status().totals.delivered === 1)
   expect(pipeline.codes()).not.toContain('ENDPOINT_UNAUTHORIZED')
 
@@ -72,10 +72,13 @@ test('an outage is ended from the page: probe, reload and test alert, each in th
   expect([refused.status, refused.text]).toEqual([422, expect.stringContaining('topic')])
   await writeFile(join(folder, 'gateway.yaml'), config('telemetry/v2/{device}')(pipeline.baseUrl))
   const reloaded = await press('Reload the config')
-  expect([reloaded.status, reloaded.text]).toEqual([200, expect.stringMatching(/<dt>sources<\/dt>\s*<dd>1/)])
+  expect([reloaded.status, reloaded.text]).toEqual([
+    200,
+    expect.stringContaining('The mapping is in force: 1 source'),
+  ])
 
   const tested = await press('Send a test alert')
-  expect([tested.status, tested.text]).toEqual([200, expect.stringMatching(/name: chat/)])
+  expect([tested.status, tested.text]).toEqual([200, expect.stringContaining('ok     chat')])
   expect(receiver.requests.length).toBe(1)
 
   const answer = await world.view('/audit', { ...bob, accept: 'application/json' })

@@ -46,6 +46,12 @@ export const forgetSchema = record({
   ledgerEntries: count().optional().describe('With `ledger=1`: entries that were deleted.'),
 })
 
+export const acceptSchema = record({
+  device: z.string().describe('The device.'),
+  file: z.string().describe('The device table.'),
+  quarantined: count().describe('Messages of it that went to quarantine before.'),
+})
+
 export const muteSchema = record({
   device: z.string().describe('The device.'),
   mutedUntil: timeOrNull().describe('Until when its silence is no problem; null: it is one.'),

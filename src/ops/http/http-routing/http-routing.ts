@@ -28,6 +28,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
+import { timeZone } from '../../../std/clock.ts'
 import type { Audit } from '../../audit/audit.ts'
 import type { Caller } from '../../types.ts'
 import { problemBody, safetyHeaders, type JsonAnswer } from '../json-answer.ts'
@@ -90,6 +91,7 @@ export async function createRouting(deps: Deps): Promise<{ onTcp: Listener; onSo
       if (isSocket) fromSocket.add(request)
       // Before a stream begins, too.
       for (const [name, value] of Object.entries(safetyHeaders)) response.setHeader(name, value)
+      response.setHeader('gateway-time-zone', timeZone())
       app.routing(request, response)
     }
   }

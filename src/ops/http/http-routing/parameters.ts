@@ -68,11 +68,11 @@ export function text(description: string, form: CommandForm = {}) {
 }
 
 /** A field of a form, which a browser also sends where it is empty; that is as if it were absent. */
-export function field(description: string) {
+export function field(description: string, form: CommandForm = {}) {
   const rule = `a text of at most ${lengthMax} characters`
   const meta = {
     description,
-    form: {},
+    form,
     rule,
     required: false,
     json: { type: 'string', maxLength: lengthMax },

@@ -32,8 +32,6 @@ export type HttpSource = {
   history(span: HistorySpan): HistoryView
   /** Streams, and gives null; or refuses. */
   tap(wanted: TapWanted, response: ServerResponse, access: Pick<Access, 'isOpen'>): JsonAnswer | null
-  /** Likewise. */
-  events(response: ServerResponse, access: Pick<Access, 'isOpen'>): JsonAnswer | null
 }
 
 /** `asEvents`: as server-sent events, for browsers. */

@@ -1,15 +1,12 @@
-// streams.ts: the paths that answer as long as the client reads. Entry file of this folder.
-//
-//   /tap      messages as they come, raw and mapped: tap-stream.ts
-//   /events   the state for pages that stay open: event-stream.ts
+// streams.ts: the path that answers as long as the client reads: /tap, messages as they come, raw and mapped
+// (tap-stream.ts). Entry file of this folder.
 
 import { deviceKeyOf } from '../device-list.ts'
 import { z } from 'zod'
 import { wantsEvents } from '../accepted-type.ts'
-import { noParameters, text } from '../http-routing/parameters.ts'
+import { text } from '../http-routing/parameters.ts'
 import { route, type Route } from '../http-routing/route.ts'
-import { eventStreamType } from './event-stream.ts'
-import { tapContentType } from './tap-stream.ts'
+import { eventStreamType, tapContentType } from './tap-stream.ts'
 
 export const streamRoutes: readonly Route[] = [
   route({
@@ -37,21 +34,6 @@ export const streamRoutes: readonly Route[] = [
       const { device = null, topic = null, source: name = null } = values
       const key = device === null ? null : deviceKeyOf(source.stages, device)
       return source.tap({ device: key, topic, source: name, asEvents }, response, access) ?? 'streams'
-    },
-  }),
-  route({
-    method: 'GET',
-    path: '/events',
-    summary: 'Streams the state as server-sent events, for pages that stay open.',
-    right: 'read',
-    atOnce: true,
-    parameters: noParameters,
-    answers: {
-      200: { means: 'Events until the client closes the connection.', contentType: eventStreamType },
-    },
-    answer({ source, request, response, access }) {
-      if (request.method === 'HEAD') return { status: 200, contentType: eventStreamType, body: '' }
-      return source.events(response, access) ?? 'streams'
     },
   }),
 ]

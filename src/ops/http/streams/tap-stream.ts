@@ -22,11 +22,11 @@ import type { ServerResponse } from 'node:http'
 import { isoTime, type CancelTimer, type Clock } from '../../../std/clock.ts'
 import type { TapEntry, Taps } from '../../../ingest/ingest.ts'
 import { problem, starting } from '../json-answer.ts'
-import { eventStreamType } from './event-stream.ts'
 import type { HttpSource } from '../http-routing/route.ts'
 import type { Access } from '../request-rights/request-rights.ts'
 
 export const tapContentType = 'application/x-ndjson; charset=utf-8'
+export const eventStreamType = 'text/event-stream; charset=utf-8'
 
 type Kept = NonNullable<Extract<TapEntry, { kind: 'message' }>['result']['rest']>[number]
 

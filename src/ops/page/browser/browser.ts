@@ -1,4 +1,4 @@
-// browser.ts: what every view does in the browser: times in the zone of the reader, and buttons to copy.
+// browser.ts: what every view does in the browser: buttons to copy.
 // Entry file of this folder; each other file is a script of its own, which a view loads when it needs it.
 //
 //   live-regions.ts   new values without a reload
@@ -7,21 +7,11 @@
 //
 // Plain DOM, no framework. Foreign text is set as text, never as markup.
 
-// The Swedish form is that of ISO 8601, `2026-11-23 14:03:20 CET`: the same for readers of every language.
-// The zone is always written: the same text stands in UTC where there are no scripts, and in logs.
-const zoned = new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'long' })
-
 document.documentElement.classList.add('scripted')
 improve(document)
 document.addEventListener('regions-renewed', () => improve(document))
 
 function improve(root: ParentNode): void {
-  for (const element of root.querySelectorAll('time')) {
-    const time = new Date(element.dateTime)
-    if (Number.isNaN(time.getTime())) continue
-    element.title = zoned.format(time)
-    if ('local' in element.dataset) element.textContent = element.title
-  }
   for (const box of root.querySelectorAll<HTMLElement>('.copy')) addButton(box)
 }
 

@@ -1,11 +1,10 @@
-// live-regions.ts: keeps the parts of a view with `data-region` new. When the gateway reports a new state,
-// the view is read again, and what differs is replaced. So only the server makes HTML, foreign names
+// live-regions.ts: keeps the parts of a view with `data-region` new. Every few seconds the view is read
+// again, and what differs is replaced. So only the server makes HTML, foreign names
 // included.
 //
 // While the page is hidden, or a person works in a form of the part, nothing is replaced.
 
-/** No oftener, however often the state changes; and at least so often, where no events come. */
-const everyMs = { least: 4500, most: 15_000 }
+const everyMs = 5000
 
 /** As the server made them, by id: the scripts change times and plots. */
 const made = new Map(regionsOf(document).map((part) => [part.id, part.outerHTML]))
@@ -13,13 +12,11 @@ const made = new Map(regionsOf(document).map((part) => [part.id, part.outerHTML]
 let reading = false
 let readAt = Date.now()
 
-const events = new EventSource('/events')
-events.addEventListener('status', () => void renew())
-setInterval(() => void renew(), everyMs.most)
+setInterval(() => void renew(), everyMs)
 document.addEventListener('visibilitychange', () => void renew())
 
 async function renew(): Promise<void> {
-  if (document.hidden || reading || Date.now() - readAt < everyMs.least) return
+  if (document.hidden || reading || Date.now() - readAt < everyMs - 500) return
   reading = true
   readAt = Date.now()
   try {

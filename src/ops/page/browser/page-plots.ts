@@ -1,5 +1,5 @@
 // page-plots.ts: draws the plots of the overview with uPlot in the place of their SVG, from /history:
-// values under the cursor, times in the zone of the reader. It draws again with each sample, and for
+// values under the cursor, times in the zone of the gateway. It draws again with each sample, and for
 // another width or another colour scheme.
 
 type UPlotData = (number | null)[][]
@@ -21,6 +21,7 @@ type Cursor = { cursor: { idx?: number | null }; data: UPlotData }
 type Drawn = { plot: UPlot; lines: string }
 
 const height = 140
+const zone = document.body.dataset['zone']
 const drawn = new Map<HTMLElement, Drawn>()
 const box = document.getElementById('plots')
 
@@ -161,7 +162,7 @@ function showAt(figure: HTMLElement, { cursor, data }: Cursor): void {
     time.textContent =
       typeof cursor.idx !== 'number'
         ? ''
-        : new Date((times[index] ?? 0) * 1000).toLocaleTimeString('sv', { timeStyle: 'long' })
+        : new Date((times[index] ?? 0) * 1000).toLocaleTimeString('sv', { timeStyle: 'long', timeZone: zone })
   const most = figure.querySelector('.most')
   if (most !== null) most.textContent = valueText(Math.max(0, ...lines.flat().map((one) => one ?? 0)), isAge)
   for (const [line, shown] of figure.querySelectorAll('.legend strong').entries())
@@ -191,8 +192,8 @@ function timeTexts(ticks: readonly number[]): string[] {
     const time = new Date(seconds * 1000)
     const before = day
     // The Swedish form is that of ISO 8601.
-    day = time.toLocaleDateString('sv')
-    const clock = time.toLocaleTimeString('sv', { timeStyle })
+    day = time.toLocaleDateString('sv', { timeZone: zone })
+    const clock = time.toLocaleTimeString('sv', { timeStyle, timeZone: zone })
     return day === before ? clock : `${clock}\n${day.slice(5)}`
   })
 }

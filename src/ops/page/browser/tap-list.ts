@@ -62,7 +62,12 @@ function articleOf(entry: Entry): HTMLElement {
   const time = element(
     'time',
     '',
-    entry.at === undefined ? '' : new Date(entry.at).toLocaleTimeString('sv', { timeStyle: 'long' }),
+    entry.at === undefined
+      ? ''
+      : new Date(entry.at).toLocaleTimeString('sv', {
+          timeStyle: 'long',
+          timeZone: document.body.dataset['zone'],
+        }),
   )
   const became = entry.kind === 'closed' ? 'payloads of messages that waited' : (entry.result ?? '')
   head.append(time, ' ', element('span', `state ${stateOf(became)}`, became))

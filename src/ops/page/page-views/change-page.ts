@@ -1,9 +1,11 @@
 // change-page.ts: `/page/change`: asks before a change, and shows what it did.
 
 import type { JsonAnswer } from '../../http/json-answer.ts'
-import { html, type Html, type HtmlValue } from '../html.ts'
+import { readParameters } from '../../http/http-routing/parameters.ts'
+import type { Operation } from '../../operations/operation.ts'
+import { html, type Html } from '../html.ts'
 import { commandOf, takesYes } from '../page-changes.ts'
-import { at, sentence, toCopy } from '../shown-values.ts'
+import { sentence, toCopy } from '../shown-values.ts'
 import { facts } from '../table.ts'
 
 type Parameters = Readonly<Record<string, string>>
@@ -15,15 +17,16 @@ export type ChangeAsked = {
   summary: string
   parameters: Parameters
   /** What it would do; null where that cannot be known before. */
-  preview: JsonAnswer | null
+  preview: Html | null
+  isPossible: boolean
   token: string | null
 }
 
-export function changeQuestion({ change, summary, parameters, preview, token }: ChangeAsked): Html {
-  const isPossible = preview === null || preview.isProblem !== true
+export function changeQuestion(asked: ChangeAsked): Html {
+  const { change, summary, parameters, preview, isPossible, token } = asked
   return html`<p>${summary}</p>
     ${Object.keys(parameters).length > 0 && selected(parameters)}
-    ${preview !== null && html`<h2>What it would do</h2>`} ${preview !== null && report(preview)}
+    ${preview !== null && html`<h2>What it would do</h2>`} ${preview}
     ${
       isPossible &&
       html`<form method="post" action="/page/change">
@@ -50,8 +53,8 @@ function selected(parameters: Parameters): Html {
     ${facts(Object.entries(parameters).map(([name, value]) => [name, html`<code>${value}</code>`]))}`
 }
 
-export function changeResult(change: string, answer: JsonAnswer): Html {
-  return html`${report(answer)}
+export function changeResult(change: string, shown: Html): Html {
+  return html`${shown}
     <p><a href="${placeOf(change)}">Back</a> · <a href="/page/changes">All changes</a></p>`
 }
 
@@ -66,36 +69,25 @@ export function placeOf(change: string): string {
   return ['dead-letters', 'quarantine', 'batches', 'devices'].includes(group) ? `/page/${group}` : '/'
 }
 
-function report({ value, isProblem = false }: JsonAnswer): Html {
-  if (isProblem) {
-    const { code = '', what = '', why = '', act = '' } = value as Record<string, string>
+/** A problem, or the text that the command prints. */
+export function report(operation: Operation, answer: JsonAnswer, parameters: Parameters): Html {
+  if (answer.isProblem === true) {
+    const { code = '', what = '', why = '', act = '' } = answer.value as Record<string, string>
     return html`<div class="condition error" role="alert">
       <p class="lines"><strong>${sentence(what)}</strong> ${sentence(why)}</p>
       <p class="lines">${sentence(act)} <code>${code}</code></p>
     </div>`
   }
-  return facts(
-    Object.entries(value as Record<string, unknown>)
-      .filter(([name, one]) => name !== 'dryRun' && one !== null && !(Array.isArray(one) && one.length === 0))
-      .map(([name, one]) => [wordsOf(name), valueText(one)]),
-  )
+  const read = readParameters(operation.parameters, parameters)
+  const { now } = Object(answer.value) as { now?: string }
+  const shown = {
+    width: columnsMax,
+    now: now === undefined ? Date.now() : Date.parse(now),
+    values: read.kind === 'values' ? read.values : {},
+    prints: new Set<string>(),
+  }
+  const lines = operation.text?.(answer.value, shown) ?? ['Done.']
+  return html`<pre class="lines" tabindex="0">${lines.map((line) => `${line.trimEnd()}\n`)}</pre>`
 }
 
-function valueText(value: unknown): HtmlValue {
-  if (typeof value === 'string') return isTime.test(value) ? at(value) : value
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  if (Array.isArray(value))
-    return html`<ul>
-      ${value.map((one) => html`<li>${valueText(one)}</li>`)}
-    </ul>`
-  const parts = Object.entries(value).filter(([, one]) => one !== null)
-  if (parts.length === 0) return 'none'
-  return parts.map(([name, one], index) => html`${index > 0 && ', '}${wordsOf(name)}: ${valueText(one)}`)
-}
-
-const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
-
-/** `deadLetters` as `dead letters`. */
-function wordsOf(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
-}
+const columnsMax = 100

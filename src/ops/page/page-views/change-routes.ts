@@ -10,7 +10,7 @@ import { route, type Route, type RouteAnswer } from '../../http/http-routing/rou
 import { badRequest, type JsonAnswer } from '../../http/json-answer.ts'
 import { inFrame, type PageRequest } from '../frame.ts'
 import { pageType } from '../layout.ts'
-import { changeQuestion, changeResult, placeOf } from './change-page.ts'
+import { changeQuestion, changeResult, placeOf, report } from './change-page.ts'
 
 const path = '/page/change'
 const formBytesMax = 1024 * 1024
@@ -49,11 +49,13 @@ export const changeRoutes: readonly Route[] = [
         if (known === undefined) return badRequest('There is no such change.', 'Go back to the view.')
         const given = Object.entries(values).filter((pair): pair is [string, string] => pair[1] !== undefined)
         const parameters = Object.fromEntries(given)
+        const preview = await previewOf(request, known, parameters)
         const body = changeQuestion({
           change,
           summary: known.summary,
           parameters,
-          preview: await previewOf(request, known, parameters),
+          preview: preview && report(known, preview, parameters),
+          isPossible: preview?.isProblem !== true,
           token: request.access.token,
         })
         return { title: titleOf(change), path: placeOf(change), body }
@@ -74,14 +76,16 @@ export const changeRoutes: readonly Route[] = [
 ]
 
 async function changed(request: PageRequest): Promise<RouteAnswer> {
-  const change = request.form.get('change') ?? ''
+  const { change = '', token: _token, body: _body, sure: _sure, ...given } = Object.fromEntries(request.form)
   const answer = jsonOf(await changeByForm(request, change))
-  if (answer === null) return badRequest('The change gives no report.', 'Use the command.')
+  const operation = operations.find(({ name }) => name === change)
+  if (answer === null || operation === undefined)
+    return answer ?? badRequest('The change gives no report.', 'Use the command.')
   return inFrame(request, () => ({
     title: answer.isProblem === true ? `${titleOf(change)}: refused` : `${titleOf(change)}: done`,
     path: placeOf(change),
     status: answer.status,
-    body: changeResult(change, answer),
+    body: changeResult(change, report(operation, answer, given)),
   }))
 }
 

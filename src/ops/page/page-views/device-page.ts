@@ -161,7 +161,7 @@ function connectText(connect: NonNullable<NonNullable<DeviceRow['client']>['conn
   return html`${name} ${named(text, 120)}${more.map(([name, text]) => html`, ${name} ${named(text, 120)}`)}`
 }
 
-function acceptSection({ device }: DeviceShown): Html {
+function acceptSection({ device, access }: DeviceShown): Html {
   if (device.kind !== 'device' || device.listed) return nothing
   const options = ['--asset', quoted(device.device), '--config', '/etc/telemetry-gateway/gateway.yaml']
   const command = commandText(['devices', 'accept'], device.device, options)
@@ -174,7 +174,20 @@ function acceptSection({ device }: DeviceShown): Html {
         html` ${plural(device.quarantined, 'message')} of it went to quarantine, and leaves it when the device
         is listed.`
       }
-      Run this command on the machine of the gateway, with the asset that it belongs to:
+    </p>
+    ${
+      access.canChange &&
+      html`<form class="filter" action="/page/change">
+        <input type="hidden" name="change" value="devices/accept" />
+        <input type="hidden" name="device" value="${device.device}" />
+        <label>Asset <input name="asset" value="${device.device}" autocomplete="off" /></label>
+        <label>Provider <input name="provider" value="${device.provider ?? ''}" autocomplete="off" /></label>
+        <button>Accept…</button>
+      </form>`
+    }
+    <p>
+      ${access.canChange ? 'Or run' : 'Run'} this command on the machine of the gateway, with the asset that
+      it belongs to:
     </p>
     ${toCopy(command)}
     <p>Or add this row to the device table; the gateway reads it within seconds:</p>
@@ -202,7 +215,7 @@ function keptSections({ deadLetters, quarantine, device, access, now }: DeviceSh
         caption: 'Messages of this device in quarantine, the oldest first',
         columns: ['Came', 'Reason', 'Detail', 'Topic'],
         rows: quarantine.messages.map((one) => [
-          at(iso(one.arrivedAt)),
+          at(new Date(one.arrivedAt).toISOString()),
           html`<code>${one.reason}</code>`,
           one.detail,
           html`<code class="long">${one.topic}</code>`,
@@ -222,10 +235,6 @@ function keptSections({ deadLetters, quarantine, device, access, now }: DeviceSh
       ])}
     </section>`
   }`
-}
-
-function iso(time: number): string {
-  return new Date(time).toISOString()
 }
 
 /** The devices that have it, too. */

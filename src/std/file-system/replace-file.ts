@@ -6,7 +6,7 @@
 
 import { chown, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { codeOf, GatewayError, whyUnwritable } from '../gateway-error.ts'
 
 /** `mode`: null for that of the old file. */
 export type ReplaceOptions = { noun: string; mode: number | null }
@@ -59,10 +59,10 @@ function unwritable(path: string, noun: string, temporary: string, cause: unknow
   const isLocked = codeOf(cause) === 'EEXIST'
   return new GatewayError('OUTPUT_UNWRITABLE', {
     what: `Cannot change the ${noun} ${path}.`,
-    why: isLocked ? `Another command is changing it: ${temporary} exists.` : `${messageOf(cause)}.`,
+    why: isLocked ? `Another command is changing it: ${temporary} exists.` : whyUnwritable(path, cause),
     act: isLocked
       ? `Run the command again. If no other one runs, delete ${temporary}.`
-      : 'Check the permissions of the folder.',
+      : 'Give the user who changes it the right to write into the folder, or change the file as another user.',
     cause,
   })
 }

@@ -1,5 +1,4 @@
-// device-table-file.ts: changes the device table that a config names, which stays a file that people edit,
-// and lets a running daemon read it.
+// device-table-file.ts: changes the device table that a config names, which stays a file that people edit.
 //
 // The table is checked before and after the change: one with a problem is left as it is.
 
@@ -7,38 +6,39 @@ import { readFile, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { utf8Text } from '../../std/file-system/utf8-text.ts'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { loadConfig, type Config } from '../../config/config.ts'
 import { providerNames } from '../../delivery/config.ts'
 import { editDevices, readDeviceFields, type DeviceFields } from '../../mapping/mapping.ts'
-import { requestByOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
-import { replaceFile } from '../terminal/replace-file.ts'
-import type { CommandIo } from '../terminal/terminal.ts'
+import { replaceFile } from '../../std/file-system/replace-file.ts'
 
 export type TableChange = { file: string; added: number; replaced: number; same: number }
 
 export type OpenTable = {
   file: string
-  config: Config
   /** Checked as the daemon checks them. Rejects with DEVICES_INVALID. */
   read(bytes: Buffer, name: string): readonly DeviceFields[]
   /** Rejects with DEVICE_LISTED for devices with another row, unless they are replaced. */
   change(rows: readonly DeviceFields[], onConflict: 'replace' | 'report'): Promise<TableChange>
 }
 
-/** Rejects with CONFIG_UNREADABLE, CONFIG_INVALID, or USAGE for a config without a device table. */
-export async function openTable(io: CommandIo, configFile: string): Promise<OpenTable> {
-  const { config } = await loadConfig(configFile, { env: io.env })
+type TableConfig = {
+  devices: { file?: string | undefined }
+  delivery: Parameters<typeof providerNames>[0]
+  privacy: { profiles: object }
+}
+
+/** Rejects with USAGE for a config without a device table. */
+export async function openDeviceTable(config: TableConfig): Promise<OpenTable> {
   const named = config.devices.file
   if (named === undefined)
     throw new GatewayError('USAGE', {
-      what: `The config ${configFile} names no device table.`,
+      what: 'The config names no device table.',
       why: 'devices.file is not set.',
       act: 'Add `devices: { file: devices.csv }` to the config, and restart the daemon or run `reload`.',
     })
   const file = await realpath(resolve(named)).catch(() => resolve(named))
   const providers = providerNames(config.delivery)
   const profiles = Object.keys(config.privacy.profiles)
-  return { file, config, read, change }
+  return { file, read, change }
 
   function read(bytes: Buffer, name: string): readonly DeviceFields[] {
     const found = readDeviceFields(bytes, providers, profiles)
@@ -64,25 +64,11 @@ export async function openTable(io: CommandIo, configFile: string): Promise<Open
   }
 }
 
-/**
- * Lets the daemon read the table. Resolves with false where none answers: it reads the table at its start.
- * Rejects with the problem where the daemon refuses the table or the config.
- */
-export async function putInForce(io: CommandIo, options: DaemonOptions): Promise<boolean> {
-  try {
-    const request = { path: '/control/reload', method: 'POST', timeoutMs: Infinity } as const
-    await requestByOptions(options, io, request)
-    return true
-  } catch (error) {
-    if (error instanceof GatewayError && error.code === 'DAEMON_UNREACHABLE') return false
-    throw error
-  }
-}
-
-export function inForceText(isInForce: boolean): string {
-  return isInForce
-    ? 'It is in force.\n'
-    : 'No daemon answers; a daemon that runs reads the file by itself, and else at its start.\n'
+/** Adds a device that is not listed. Resolves with the path of the table. */
+export async function addListed(config: TableConfig, row: DeviceFields): Promise<string> {
+  const table = await openDeviceTable(config)
+  await table.change([row], 'report')
+  return table.file
 }
 
 async function textOf(file: string): Promise<string> {

@@ -1,0 +1,54 @@
+// ops.time_zone: one zone for all that people read, always shown.
+
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { useTimeZone, zonedTime } from '../../src/std/clock.ts'
+import { runCli } from '../support/cli-world.ts'
+import { configText } from '../support/config-text.ts'
+import { newFolder } from '../support/folders.ts'
+import { messageOf, startPipeline } from '../support/pipeline-world.ts'
+
+afterEach(() => useTimeZone(undefined))
+
+test('a time names its zone, in winter and in summer, and a wrong one is shown as it is', () => {
+  useTimeZone('Europe/Berlin')
+  expect(zonedTime('2026-01-15T12:00:00Z')).toBe('2026-01-15 13:00:00 CET')
+  expect(zonedTime(Date.parse('2026-07-15T12:00:00Z'))).toBe('2026-07-15 14:00:00 CEST')
+  useTimeZone('America/New_York')
+  expect(zonedTime('2026-01-15T12:00:00Z')).toBe('2026-01-15 07:00:00 GMT-5')
+  expect(zonedTime('never')).toBe('never')
+})
+
+test('page and commands have the zone of the gateway, JSON has UTC, and a reload changes it', async () => {
+  const config = (zone: string) => configText({ ops: `time_zone: ${zone}` })
+  const pipeline = await startPipeline({ config: config('Asia/Kathmandu') })
+  await pipeline.publish('truck-1', messageOf(1))
+  await pipeline.until(() => pipeline.status().totals.delivered === 1)
+  const { ops, control } = pipeline.gateway.addresses
+  const read = async (path: string) => {
+    const answer = await fetch(`${ops}${path}`, { headers: { accept: 'text/html' } })
+    return { zone: answer.headers.get('gateway-time-zone'), text: await answer.text() }
+  }
+  const page = await read('/page/device?key=truck-1')
+  // Some releases of ICU know the city by its old name.
+  expect(page.zone).toMatch(/^Asia\/Kat[hm]+andu$/)
+  expect(page.text).toMatch(/title="\d{4}-\d\d-\d\d \d\d:\d\d:\d\d GMT\+5:45">/)
+  expect(page.text).not.toContain(' UTC')
+  const shown = await runCli(['devices', 'show', 'truck-1', '--url', control])
+  expect(shown.stdout).toMatch(/^last message +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d GMT\+5:45, /m)
+  const json = await runCli(['devices', 'show', 'truck-1', '--json', '--url', control])
+  expect(json.stdout).toMatch(/"lastSeen":"[^"]+Z"/)
+  const muted = await runCli(['devices', 'mute', 'truck-1', '--until', '2099-01-01T00:00', '--url', control])
+  expect(muted.stdout).toContain('until 2099-01-01 00:00:00 GMT+5:45')
+  await writeFile(join(pipeline.folder, 'gateway.yaml'), config('Europe/Berlin')(pipeline.baseUrl))
+  await pipeline.gateway.reload('by the test')
+  expect((await read('/page/devices')).zone).toBe('Europe/Berlin')
+})
+
+test('a zone that is none is a problem of the config', async () => {
+  const file = join(await newFolder(), 'gateway.yaml')
+  await writeFile(file, 'ops: { time_zone: Europe/Nowhere }\n')
+  const { stdout, stderr } = await runCli(['check', '--config', file])
+  expect(stdout + stderr).toContain('ops.time_zone must be a name of the IANA database such as Europe/Berlin')
+})
