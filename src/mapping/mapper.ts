@@ -24,7 +24,7 @@ import { createSuspectDevices, type SuspectDevices } from './plausibility/suspec
 import { createWithheldCounts, type WithheldCounts } from './plausibility/withheld-counts.ts'
 import { createCollectedReader } from './read/collected-records.ts'
 import { ignored, rejected, rejectedAs, unlisted } from './read/map-result.ts'
-import { mapRecords, type MessageRecordsDeps } from './read/message-records.ts'
+import { mapRecords, type MessageRecordsDeps, type OfMessage } from './read/message-records.ts'
 import { noteEnd, type MessageAt, type Moment } from './read/reading.ts'
 import { createRouting, type Route } from './routing/routing.ts'
 import { chooseSource, withOthers, type OnDeclined } from './routing/source-choice.ts'
@@ -147,14 +147,15 @@ export function createMapper(
   function map(message: Message, live = true): MapResult {
     takeLimitReached()
     const { arrival } = message
-    const at: MessageAt = {
+    const at = {
       message,
+      arrivedAt: message.arrivedAt,
       live,
       notes: live ? notes : null,
       offsetMs: arrival === undefined ? clockOffsetMs() : arrival.offsetMs,
       owner: null,
       isLossNoted: false,
-      noted: [],
+      noted: null,
     }
     at.notes?.begin(message)
     const result = mapRouted(at)
@@ -165,7 +166,7 @@ export function createMapper(
 
   /** What its records noted for later ones holds where it becomes payloads. */
   function remembered(result: MapResult, { noted }: MessageAt): MapResult {
-    if (noted.length > 0) {
+    if (noted !== null) {
       if (result.kind === 'unmappable' || result.kind === 'quarantined') undoPrevious(noted)
       else result.undo = () => undoPrevious(noted)
     }
@@ -189,7 +190,7 @@ export function createMapper(
     return devices.size > 0 && (device === null || devices.find(device) === undefined)
   }
 
-  function mapRouted(at: MessageAt): MapResult {
+  function mapRouted(at: OfMessage): MapResult {
     const { message, live } = at
     const route = routing.routeOf(message.topic, message.from)
     if (route.runtime === null) return withoutSource(message, live)
@@ -207,7 +208,7 @@ export function createMapper(
   }
 
   /** `known`: the message as it was decoded already; null where it was not. */
-  function mapBy(route: Route, known: StatefulDecoded | null, at: MessageAt): MapResult {
+  function mapBy(route: Route, known: StatefulDecoded | null, at: OfMessage): MapResult {
     const { message, live } = at
     const { source, decode } = route.runtime
     const { entry } = route
@@ -230,7 +231,7 @@ export function createMapper(
     return mapDecoded(route, known ?? decode?.(message.bytes) ?? { kind: 'empty' }, at)
   }
 
-  function mapDecoded(route: Route, decoded: Decoded, at: MessageAt): MapResult {
+  function mapDecoded(route: Route, decoded: Decoded, at: OfMessage): MapResult {
     const { source } = route.runtime
     switch (decoded.kind) {
       case 'value': {

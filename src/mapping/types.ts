@@ -102,8 +102,8 @@ export type RecordContext = {
   /** Those that are not read: a message that is kept for a lost field was sent with them. */
   unwanted: number
 
-  /** Set by the position: the speed from which motion is to be derived, NaN where it is not. */
-  motionSpeed: number
+  /** Set by the position: the speed from which motion is to be derived; null or NaN where it is not. */
+  motionSpeed: number | null
   /** Set by the signals: the values of the counters of the source; none for one that is not there. */
   counterValues: number[]
   /** Beside each of them: reads what the device wrote for it. */

@@ -100,7 +100,7 @@ function whyNoPosition({
     return zeroPosition ? 'no fix: a receiver without a fix sends 0, 0, or -1, -1, or a pole' : noPosition
   if (gps !== null || judged === 0) return null
   if (isValid === false) return 'no fix: fix.valid is false'
-  const taken = Number.isNaN(fixTime) ? '' : `, taken ${new Date(fixTime).toISOString()}`
+  const taken = fixTime === null || Number.isNaN(fixTime) ? '' : `, taken ${new Date(fixTime).toISOString()}`
   return `no fix: the position is older than fix.max_age${taken}`
 }
 

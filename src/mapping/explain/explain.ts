@@ -193,13 +193,13 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
 
 /** A message of a source that collects is a value, and no record yet. */
 function isJudged({ reading, own }: Read): boolean {
-  if (!isRecord(reading.record) || (own.source.coalesce !== null && reading.at !== null)) return false
+  if (!isRecord(reading.record) || (own.source.coalesce !== null && reading.at.message !== null)) return false
   return reading.entry !== null || reading.isWanted !== null || own.source.refuse.length > 0
 }
 
 function valueIn({ reading, own: { source } }: Read): ExplainedValue[] {
   const { at, entry, captures, record, root, up } = reading
-  if (source.coalesce === null || at === null || entry === null) return []
+  if (source.coalesce === null || at.message === null || entry === null) return []
   const name = source.coalesce.name(captures, record, root, up)
   const wanted = source.coalesce.names.has(name)
   return [

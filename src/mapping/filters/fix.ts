@@ -66,5 +66,5 @@ export function takeTimeOfOldFix(reading: Reading, oldTimeIs: Fix['oldTime']): v
   if (!reading.isLastFix) return
   if (reading.isStoredTime) reading.time -= oldAgeMs
   else reading.agedMs = oldAgeMs
-  if (!Number.isNaN(oldTime)) reading.time = oldTime
+  if (oldTime !== null) reading.time = oldTime
 }

@@ -81,7 +81,7 @@ export function notePrevious(
   { changed }: Pick<Memory, 'changed'>,
 ): boolean {
   const { memory, at, live, record, root, up, arrivedAt, offsetMs } = reading
-  if (memory === null || at === null || !live) return false
+  if (memory === null || !live) return false
   takeAsset(reading, memory, { changed })
   const time = reading.moment
   // NaN while our time is not known.
@@ -102,7 +102,8 @@ export function notePrevious(
     const isLate = before !== undefined && before.time >= value.time
     if (isLate && !(before.time > latest && value.time <= latest)) return false
     memory!.values.set(name, value)
-    at!.noted.push({ memory: memory!, name, before })
+    at.noted ??= []
+    at.noted.push({ memory: memory!, name, before })
     changed(memory!)
     return before === undefined
   }

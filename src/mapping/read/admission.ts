@@ -37,8 +37,8 @@ export function admitRecord(
   const name = deviceNamed(source.device, reading)
   if (name === null) return null
   const named = devices.entryOf(name, provider)
-  if (at !== null) at.owner = named
-  reading.notes?.heard(named)
+  at.owner = named
+  at.notes?.heard(named)
   return admitted(named, reading)
 }
 

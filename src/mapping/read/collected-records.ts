@@ -7,7 +7,7 @@ import { noteRemembered } from '../filters/remembered-values.ts'
 import type { CollectedReader } from '../state/record-closing.ts'
 import type { DeviceNotes } from '../types.ts'
 import { readRecord, type ReadDeps } from './read.ts'
-import { Reading, type Counts, type Moment, type Place } from './reading.ts'
+import { Reading, type Counts, type MessageAt, type Moment } from './reading.ts'
 
 type Deps = {
   counts: Counts
@@ -21,7 +21,7 @@ export function createCollectedReader(deps: Deps): CollectedReader {
   const { counts, read, latest, notes, onReading } = deps
   return {
     note({ source }, entry, { record, time, arrivedAt }) {
-      const reading = new Reading(counts, placeOf(source, record, arrivedAt, null))
+      const reading = readingOf(source, record, { arrivedAt, offsetMs: null, live: true })
       reading.entry = entry
       reading.moment = Number.isNaN(time) ? arrivedAt : time
       recall(reading, source, entry, read.memory)
@@ -30,10 +30,7 @@ export function createCollectedReader(deps: Deps): CollectedReader {
     read(runtime, entry, record, { arrivedAt, arrival }, live) {
       const { source } = runtime
       const offsetMs = arrival === undefined ? sinceArrival(latest, arrivedAt) : arrival.offsetMs
-      const captures = source.captures.map(() => '')
-      const whole = source.extract ? source.extract(record, record, captures) : record
-      const reading = new Reading(counts, { ...placeOf(source, whole, arrivedAt, offsetMs), live })
-      if (!live) Object.assign(reading, { notes: null })
+      const reading = readingOf(source, record, { arrivedAt, offsetMs, live })
       reading.device = entry.device
       onReading?.(reading, source)
       if (!isWanted(reading, source.when) || admitted(entry, reading) === null) return reading.rejection
@@ -43,14 +40,22 @@ export function createCollectedReader(deps: Deps): CollectedReader {
     },
   }
 
-  function placeOf(
-    { captures }: SourcePlan,
+  function readingOf(
+    { captures: names, extract }: SourcePlan,
     record: unknown,
-    arrivedAt: number,
-    offsetMs: number | null,
-  ): Place {
-    const found = { captures: captures.map(() => ''), arrivedAt, offsetMs, live: true, notes, at: null }
-    return { record, root: record, up: undefined, ...found }
+    when: Pick<MessageAt, 'arrivedAt' | 'offsetMs' | 'live'>,
+  ): Reading {
+    const captures = names.map(() => '')
+    const whole = extract === null ? record : extract(record, record, captures)
+    const at = {
+      message: null,
+      ...when,
+      notes: when.live ? notes : null,
+      owner: null,
+      isLossNoted: false,
+      noted: null,
+    }
+    return new Reading(counts, at, captures, whole, whole, undefined)
   }
 }
 

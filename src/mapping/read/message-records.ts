@@ -30,6 +30,7 @@ import {
   rejected,
   unlisted,
   type IsUnlisted,
+  type KeptRejection,
 } from './map-result.ts'
 import { readRecord, type ReadDeps } from './read.ts'
 import { Reading, type Counts, type MessageAt } from './reading.ts'
@@ -45,36 +46,23 @@ export type MessageRecordsDeps = {
   onReading: ((reading: Reading, source: SourcePlan) => void) | null
 }
 
+/** What the records of one message share. */
+export type OfMessage = MessageAt & { readonly message: Message }
+
 type DecodedValue = Extract<Decoded, { kind: 'value' }>
 
-/** A record in its message. */
+/** `mark`: of a record that was kept. */
 type Placed = { index: number; record: unknown; up: Up; mark: RecordMark | undefined }
-
-/** What the records of one message became until now. */
-type Found = {
-  /** Null for a message that is one record. */
-  readonly length: number | null
-  payloads: MappedPayload[]
-  pending: Pending[]
-  /** The devices of records that were handed to the state. */
-  owners: { entry: DeviceEntry }[]
-  /** Names of the payloads of a list. */
-  names: Set<string> | null
-  /** Why the last record that became nothing did; null while there is none. */
-  skipped: string | null
-  kept: KeptRecords
-  /** Of a message that is one record, and is kept or rejected with it. */
-  whole: MapResult | null
-}
 
 /** The result of a message that was decoded. */
 export function mapRecords(
-  at: MessageAt,
+  at: OfMessage,
   route: Route,
-  { value, badByteAt = 0, broken }: DecodedValue,
+  decoded: DecodedValue,
   deps: MessageRecordsDeps,
 ): MapResult {
   const { message } = at
+  const { value } = decoded
   const { source } = route.runtime
   // Collected values are unpacked when their record is complete.
   const unpack = source.coalesce === null ? source.extract : null
@@ -85,185 +73,228 @@ export function mapRecords(
   const chain = each?.kind === 'chain' ? each.expand(root, source.recordsMax) : null
   if (chain !== null && takeLimitReached()) return refused('EXPRESSION_LIMIT', limitDetail)
   const chosen = chain ?? (each?.kind === 'one' ? each.read(root, root) : root)
-  const isList = Array.isArray(chosen)
-  const list: readonly unknown[] = isList ? chosen : [chosen]
-  if (isList && list.length > source.recordsMax)
+  const { records: marks } = message
+  const records = new MessageRecords(at, route, decoded, root, deps)
+  if (!Array.isArray(chosen)) {
+    const mark = marks?.find((one) => isMarked(one, chosen))
+    if (marks !== undefined && mark === undefined) return refusedAs(changedRecord)
+    records.map({ index: 0, record: chosen, up: undefined, mark })
+    return records.result()
+  }
+  const { length } = chosen
+  if (length > source.recordsMax)
     return refused(
       'TOO_MANY',
       `The list has more than ${source.recordsMax} records (max_records of the source).`,
     )
-  const length = isList ? list.length : null
-  const found: Found = {
-    length,
-    payloads: [],
-    pending: [],
-    owners: [],
-    names: isList ? new Set() : null,
-    skipped: null,
-    kept: new KeptRecords(source, message, deps.isUnlisted, length),
-    whole: null,
-  }
-  const { records: marks } = message
-  const count = isList ? (marks?.length ?? list.length) : 1
+  records.beginList(length)
+  const count = marks?.length ?? length
   for (let place = 0; place < count; place += 1) {
-    const mark = isList ? marks?.[place] : marks?.find((one) => isMarked(one, chosen))
-    const index = isList ? (mark?.index ?? place) : 0
-    const { record, up } = chain === null ? { record: list[index], up: undefined } : (chain[index] ?? nothing)
-    const isCured = isList && mark !== undefined && source.each === null && isUnread(mark, list.length)
-    if (marks !== undefined && !isCured && (mark === undefined || !isMarked(mark, record))) {
-      if (mark === undefined) return rejected(changedRecord, message, source, route.entry)
-      found.kept.add(mark, changedRecord, route.entry)
-    } else mapRecord({ index, record, up, mark })
+    const mark = marks?.[place]
+    const index = mark?.index ?? place
+    const { record, up } =
+      chain === null ? { record: chosen[index] as unknown, up: undefined } : (chain[index] ?? nothing)
+    const isCured = mark !== undefined && source.each === null && isUnread(mark, length)
+    if (mark !== undefined && !isCured && !isMarked(mark, record))
+      records.keep(mark, changedRecord, route.entry)
+    else records.map({ index, record, up, mark })
   }
-  at.isLossNoted = isList && count > 0
-  return found.whole ?? found.kept.with(mainResult()) ?? ignored(source, found.skipped ?? 'no records')
+  at.isLossNoted = count > 0
+  return records.result()
 
   function refused(reason: string, detail: string): MapResult {
-    return rejected({ kind: 'refused', reason, detail }, message, source, route.entry)
+    return refusedAs({ kind: 'refused', reason, detail })
+  }
+
+  function refusedAs(rejection: Rejection): MapResult {
+    return rejected(rejection, message, source, route.entry)
+  }
+}
+
+/** What the records of one message become. */
+class MessageRecords {
+  readonly at: OfMessage
+  readonly route: Route
+  readonly source: SourcePlan
+  readonly decoded: DecodedValue
+  readonly root: unknown
+  readonly deps: MessageRecordsDeps
+  /** Of a list of records; null for a message that is one record. */
+  length: number | null = null
+  payloads: MappedPayload[] | null = null
+  pending: Pending[] | null = null
+  /** The devices of records that were handed to the state. */
+  owners: { entry: DeviceEntry }[] | null = null
+  /** Names of the payloads of a list. */
+  names: Set<string> | null = null
+  /** Why the last record that became nothing did; null while there is none. */
+  skipped: string | null = null
+  kept: KeptRecords | null = null
+  /** Of a message that is one record, and is kept or rejected with it. */
+  whole: MapResult | null = null
+
+  constructor(at: OfMessage, route: Route, decoded: DecodedValue, root: unknown, deps: MessageRecordsDeps) {
+    this.at = at
+    this.route = route
+    this.source = route.runtime.source
+    this.decoded = decoded
+    this.root = root
+    this.deps = deps
+  }
+
+  beginList(length: number): void {
+    this.length = length
+    this.names = new Set()
+  }
+
+  result(): MapResult {
+    const { whole, kept, source } = this
+    if (whole !== null) return whole
+    const main = this.#mainResult()
+    return (kept === null ? main : kept.with(main)) ?? ignored(source, 'no records')
   }
 
   /** What became of the records that are not kept; null where there are none. */
-  function mainResult(): MapResult | null {
-    const { payloads, pending, owners, skipped } = found
+  #mainResult(): MapResult | null {
+    const { payloads, pending, owners, skipped, source, deps } = this
     const { name } = source
-    if (pending.length > 0)
-      return { kind: 'part', source: name, ...deps.state.partOf(pending, message), records: owners }
-    if (payloads.length > 0) return { kind: 'payloads', source: name, payloads }
+    if (pending !== null) {
+      const part = deps.state.partOf(pending, this.at.message)
+      return { kind: 'part', source: name, ...part, records: owners ?? [] }
+    }
+    if (payloads !== null) return { kind: 'payloads', source: name, payloads }
     return skipped === null ? null : ignored(source, skipped)
   }
 
   /** Adds what one record becomes. */
-  function mapRecord({ index, record, up, mark }: Placed): void {
+  map({ index, record, up, mark }: Placed): void {
+    const { at, route, source, deps, decoded } = this
     const { captures, runtime } = route
-    const { arrivedAt } = message
-    const { offsetMs, live, notes } = at
-    const reading = new Reading(deps.counts, {
-      record,
-      root,
-      up,
-      captures,
-      arrivedAt,
-      offsetMs,
-      live,
-      notes,
-      at,
-    })
-    reading.badByteAt = badByteAt
+    const reading = new Reading(deps.counts, at, captures, this.root, record, up)
+    reading.badByteAt = decoded.badByteAt ?? 0
     reading.device = route.entry?.device ?? ''
     // Of a record that was sent in part, only other fields are read.
     if (mark?.sent !== undefined) reading.unwanted = source.watched.bitsOf(mark.sent)
     deps.onReading?.(reading, source)
-    const entry = admitRecord(route, reading, broken)
-    if (source.otherControllers?.isEmpty() === false) countOthers(reading, entry)
-    const isHere = entry !== null && !entry.ignored && !entry.quarantined
-    const isMapped = isHere && (source.coalesce !== null || readRecord(reading, runtime, entry, deps.read))
-    if (entry?.ignored) reject(reading, index, mark, entry, { kind: 'ignored', reason: 'unknown device' })
-    else if (entry?.quarantined) reject(reading, index, mark, entry, unlisted(entry, source))
-    else if (entry === null || !isMapped) {
+    const entry = admitRecord(route, reading, decoded.broken)
+    if (source.otherControllers?.isEmpty() === false) this.#countOthers(reading, entry)
+    if (entry?.ignored)
+      this.#reject(reading, index, mark, entry, { kind: 'ignored', reason: 'unknown device' })
+    else if (entry?.quarantined) this.#reject(reading, index, mark, entry, unlisted(entry, source))
+    else if (entry !== null && (source.coalesce !== null || readRecord(reading, runtime, entry, deps.read)))
+      this.#add(reading, index, mark, entry)
+    else {
       const owner = entry ?? route.entry
-      reject(reading, index, mark, owner, source.hintRefusal(reading.rejection, reading, owner))
-    } else add(reading, index, mark, entry)
+      this.#reject(reading, index, mark, owner, source.hintRefusal(reading.rejection, reading, owner))
+    }
   }
 
   /** Also for a message that is ignored because the values are not there. */
-  function countOthers(reading: Reading, entry: DeviceEntry | null): void {
+  #countOthers(reading: Reading, entry: DeviceEntry | null): void {
     const { rejection } = reading
+    const { source, route } = this
     reading.device = (entry ?? route.entry)?.device ?? deviceNamed(source.device, reading) ?? ''
     source.otherControllers?.count(reading)
     reading.rejection = rejection
   }
 
-  function add(reading: Reading, index: number, mark: RecordMark | undefined, entry: DeviceEntry): void {
-    const taken = take(reading, index, mark, entry)
+  #add(reading: Reading, index: number, mark: RecordMark | undefined, entry: DeviceEntry): void {
+    const taken = this.#take(reading, index, mark, entry)
     switch (taken.kind) {
       case 'payload':
         reading.payload = taken.payload
-        found.payloads.push(taken.payload)
+        ;(this.payloads ??= []).push(taken.payload)
         break
       case 'value':
       case 'record':
-        found.pending.push(taken)
+        ;(this.pending ??= []).push(taken)
         break
       case 'ignored':
       case 'refused':
       case 'quarantined':
       default:
-        reject(reading, index, mark, entry, taken)
+        this.#reject(reading, index, mark, entry, taken)
         return
     }
-    keepLacking(reading, index, mark, entry, true)
+    this.#keepLacking(reading, index, mark, entry, true)
   }
 
-  function take(reading: Reading, index: number, mark: RecordMark | undefined, entry: DeviceEntry): Taken {
-    const { state } = deps
-    const own = source.coalesce !== null || waits(source, mark) ? state.of(source.name) : null
-    const place = own === null ? index : found.owners.push({ entry }) - 1
-    if (own !== null && source.coalesce !== null) return state.takeValue(own, reading, entry)
-    const { laterSignals, laterFields } = reading
-    const later = source.previous === null ? null : { signals: laterSignals, fields: laterFields }
-    const mapped = reading.mapped(source.name, entry)
-    let name = nameOf({ entry, mapped }, own === null ? timeMark(reading, message) : undefined)
-    if (own === null && reading.isLastFix && found.names?.has(name) === true) {
+  #take(reading: Reading, index: number, mark: RecordMark | undefined, entry: DeviceEntry): Taken {
+    const { source, deps, names } = this
+    const { message } = this.at
+    const own = source.coalesce !== null || waits(source, mark) ? deps.state.of(source.name) : null
+    const place = own === null ? index : (this.owners ??= []).push({ entry }) - 1
+    if (own !== null && source.coalesce !== null) return deps.state.takeValue(own, reading, entry)
+    const { laterSignals: signals, laterFields: fields } = reading
+    const later = source.previous === null ? null : { signals, fields }
+    const record = { entry, mapped: reading.mapped(source.name, entry), later }
+    let name = nameOf(record, own === null ? timeMark(reading, message) : undefined)
+    if (own === null && reading.isLastFix && names?.has(name) === true) {
       reading.omit(`${source.name}|gps|repeated fix`)
       return { kind: 'ignored', reason: 'repeated fix' }
     }
-    if (found.names !== null) name = distinct(name, found.names, place)
+    if (names !== null) name = distinct(name, names, place)
     if (own === null && source.previous !== null) notePrevious(reading, source.previous, deps.read.memory)
     const digest = digestOf(name)
     const identity =
-      mapped.time === null
+      record.mapped.time === null
         ? { windowKey: partKeyOf(messageKeyOf(message), place), duplicateRule: 'resend' as const }
         : identityOfDigest(digest)
-    if (own !== null) return state.takeRecord(own, { entry, mapped }, { digest, identity, dup: message.dup })
-    const payload = payloadOf({ entry, mapped, later }, digest, identity)
+    if (own !== null) return deps.state.takeRecord(own, record, { digest, identity, dup: message.dup })
+    const payload = payloadOf(record, digest, identity)
     return payload === null ? { kind: 'ignored', reason: 'privacy' } : { kind: 'payload', payload }
   }
 
-  function reject(
+  #reject(
     reading: Reading,
     index: number,
     mark: RecordMark | undefined,
     entry: DeviceEntry | null,
     rejection: Rejection,
   ): void {
+    const { at, source, length } = this
     const isCopy = mark?.sent !== undefined && rejection.kind !== 'quarantined'
     if (rejection.kind === 'ignored' || isCopy) {
-      const isKept = keepLacking(reading, index, mark, entry, false)
+      const isKept = this.#keepLacking(reading, index, mark, entry, false)
       if (isCopy && isKept) return
-      found.skipped = isCopy || rejection.kind !== 'ignored' ? 'nothing was missing' : rejection.reason
-      lost(reading, at.owner, 'ignored', found.skipped)
-    } else if (found.length === null) found.whole = rejected(rejection, message, source, entry)
+      this.skipped = isCopy || rejection.kind !== 'ignored' ? 'nothing was missing' : rejection.reason
+      this.#lost(at.owner, 'ignored', this.skipped)
+    } else if (length === null) this.whole = rejected(rejection, at.message, source, entry)
     else {
-      found.kept.add(markOf(index, reading.record, mark), rejection, entry)
-      const kind = rejection.kind === 'quarantined' ? 'quarantined' : 'dead'
-      lost(reading, entry ?? at.owner, kind, rejection.reason)
+      this.keep(markOf(index, reading.record, mark), rejection, entry)
+      this.#lost(
+        entry ?? at.owner,
+        rejection.kind === 'quarantined' ? 'quarantined' : 'dead',
+        rejection.reason,
+      )
     }
   }
 
+  keep(mark: RecordMark, rejection: KeptRejection, entry: DeviceEntry | null): void {
+    this.kept ??= new KeptRecords(this.source, this.at.message, this.deps.isUnlisted, this.length)
+    this.kept.add(mark, rejection, entry)
+  }
+
   /** A message that is one record is noted as a whole. */
-  function lost(
-    { notes }: Reading,
-    owner: MessageAt['owner'],
-    kind: 'ignored' | 'quarantined' | 'dead',
-    reason: string,
-  ): void {
-    if (owner !== null && found.length !== null) notes?.lost(owner, kind, source.name, reason)
+  #lost(owner: MessageAt['owner'], kind: 'ignored' | 'quarantined' | 'dead', reason: string): void {
+    if (owner !== null && this.length !== null) this.at.notes?.lost(owner, kind, this.source.name, reason)
   }
 
   /** Whether the record lacks something, will be asked for it again, and is kept for it. */
-  function keepLacking(
+  #keepLacking(
     reading: Reading,
     index: number,
     mark: RecordMark | undefined,
     entry: DeviceEntry | null,
     isSent: boolean,
   ): boolean {
+    const { source, deps } = this
     const view = deps.fieldView
     const isCopy = mark?.sent !== undefined
     // A rule of the source keeps back what was read and is not sent.
-    if (!isCopy && reading.isRead && !isSent) return false
+    if (!isCopy && (view === null || (reading.isRead && !isSent))) return false
     const part = isCopy ? remainderOf(source, reading, view, mark) : partOf(source, reading, view, isSent)
-    if (part !== null) found.kept.add(markOf(index, reading.record, part), rejectionOf(part), entry)
+    if (part !== null) this.keep(markOf(index, reading.record, part), rejectionOf(part), entry)
     return part !== null
   }
 }

@@ -69,7 +69,7 @@ function isReadable(
   reading.judged = source.watched.judgedBits(reading.present)
   takeTimeOfOldFix(reading, source.fix?.oldTime ?? 'fix')
   if (reading.moving !== null && reading.gps?.includes(',"inMotion":') === true) reading.moving = null
-  else if (isMovingAt && !Number.isNaN(reading.motionSpeed))
+  else if (isMovingAt && reading.motionSpeed !== null && !Number.isNaN(reading.motionSpeed))
     reading.moving ??= isMovingAt(entry.device, reading.motionSpeed, moment) ?? null
   noteRead(reading, entry, moment)
   return true
@@ -105,11 +105,16 @@ function isSentWithout(reading: Reading, { name }: SourcePlan): boolean {
 }
 
 function noteRead(reading: Reading, entry: DeviceEntry, moment: number): void {
-  const { notes, gps, oldTime, oldAgeMs } = reading
+  const {
+    at: { notes },
+    gps,
+    oldTime,
+    oldAgeMs,
+  } = reading
   if (notes === null) return
   if (gps === null || gps === '' || reading.isGpsWithheld) notes.read(entry)
   else {
-    const at = Number.isNaN(oldTime) ? moment - oldAgeMs : oldTime
-    notes.readPosition(entry, at, reading.isCurrentFix, reading)
+    const taken = oldTime ?? moment - oldAgeMs
+    notes.readPosition(entry, taken, reading.isCurrentFix, reading)
   }
 }

@@ -4,14 +4,7 @@
 //   MessageAt   the message, its route, and what its records share
 //   Reading     the record: where it stands, what was found, what is withheld, and why it is rejected
 
-import type {
-  Message,
-  MessageProperties,
-  RecordMark,
-  Sender,
-  Stored,
-  UserProperties,
-} from '../../domain/message.ts'
+import type { Message, MessageProperties, Sender, Stored, UserProperties } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
@@ -31,9 +24,11 @@ export type Counts = {
 /** True time minus the time of an arrival or a tick; null while our own time is unknown. */
 export type Moment = { at: EpochMs; offsetMs: number | null }
 
-/** A message while it is mapped. */
+/** A message while it is mapped, or the several ones of a record that closes. */
 export type MessageAt = {
-  readonly message: Message
+  /** Null for a record of several messages. */
+  readonly message: Message | null
+  readonly arrivedAt: EpochMs
   /** It arrives now: it may change what is remembered. */
   readonly live: boolean
   /** Null for a message that does not arrive now, and where nobody takes notes. */
@@ -43,49 +38,25 @@ export type MessageAt = {
   owner: NotedDevice | null
   /** The records that gave no payload are noted one by one. */
   isLossNoted: boolean
-  /** What was known before its records were noted for later ones. */
-  readonly noted: PreviousNote[]
-}
-
-/** Where a record stands; of a collected one without its message. */
-export type Place = {
-  record: unknown
-  root: unknown
-  up: Up
-  captures: readonly string[]
-  arrivedAt: EpochMs
-  offsetMs: number | null
-  live: boolean
-  notes: DeviceNotes | null
-  /** Of a record of several messages there is none. */
-  at: MessageAt | null
+  /** What was known before its records were noted for later ones; null for nothing. */
+  noted: PreviousNote[] | null
 }
 
 /** A source with counters has lists of its own. */
 const noNumbers = Object.freeze([]) as unknown as number[]
+/** Is set before it is read. A field that begins as a double has a box of its own in each reading. */
+const unset = null as unknown as number
 const nobody: Sender = { clientId: '', userName: null, certificateName: null, identity: null }
 const noReads = Object.freeze([]) as unknown as RecordContext['counterReads']
 const noSignals: readonly string[] = []
 
 export class Reading implements RecordContext {
+  readonly at: MessageAt
   readonly record: unknown
   readonly root: unknown
   readonly up: Up
   readonly captures: readonly string[]
-  readonly arrivedAt: EpochMs
-  readonly offsetMs: number | null
-  readonly live: boolean
-  readonly notes: DeviceNotes | null
-  readonly at: MessageAt | null
-  readonly sender: Sender
-  /** Null for a record of several messages. */
-  readonly recordSender: Sender | null
-  readonly userProperties: UserProperties | null
-  readonly properties: MessageProperties | null
-  readonly stored: Stored | null
   badByteAt = 0
-  /** Of a record that was kept. */
-  mark: RecordMark | undefined
 
   device = ''
   entry: DeviceEntry | null = null
@@ -102,25 +73,25 @@ export class Reading implements RecordContext {
   leftOut = false
   counterValues = noNumbers
   counterReads: RecordContext['counterReads'] = noReads
-  motionSpeed = Number.NaN
+  motionSpeed: number | null = null
   zeroPosition = false
-  latitude = Number.NaN
-  longitude = Number.NaN
+  latitude = unset
+  longitude = unset
 
   /** Its own time as the device says it; NaN where it has none. */
-  ownTime: EpochMs = Number.NaN
+  ownTime: EpochMs = unset
   /** NaN where the arrival time is used instead. */
-  time: EpochMs = Number.NaN
+  time: EpochMs = unset
   /** The same, or its arrival: what is remembered of the device goes by it. */
-  moment: EpochMs = Number.NaN
+  moment: EpochMs = unset
   /** `time` is the one at which a server had stored the message, which has none of its own. */
   isStoredTime = false
-  /** When the position was taken; NaN where the record does not say it. */
-  fixTime: EpochMs = Number.NaN
+  /** When the position was taken; null or NaN where the record does not say it. */
+  fixTime: EpochMs | null = null
   /** The arrival time is sent less this age of the position. */
   agedMs = 0
-  /** Those of an old position that is kept; NaN and 0 without one. */
-  oldTime: EpochMs = Number.NaN
+  /** Those of an old position that is kept; null and 0 without one. */
+  oldTime: EpochMs | null = null
   oldAgeMs = 0
   /** `,"gps":{...}` or ''; null where it was not written. */
   gps: string | null = null
@@ -154,27 +125,55 @@ export class Reading implements RecordContext {
   /** What it became; null where it has no payload, or none yet. */
   payload: MappedPayload | null = null
 
-  readonly #counts: Counts
+  readonly counts: Counts
 
-  constructor(counts: Counts, place: Place) {
-    this.#counts = counts
-    const { at } = place
-    const message = at?.message
-    this.record = place.record
-    this.root = place.root
-    this.up = place.up
-    this.captures = place.captures
-    this.arrivedAt = place.arrivedAt
-    this.offsetMs = place.offsetMs
-    this.live = place.live
-    this.notes = place.notes
+  constructor(
+    counts: Counts,
+    at: MessageAt,
+    captures: readonly string[],
+    root: unknown,
+    record: unknown,
+    up: Up,
+  ) {
+    this.counts = counts
     this.at = at
-    this.sender = message?.sender ?? nobody
-    this.recordSender = message?.sender ?? null
-    this.userProperties = message?.userProperties ?? null
-    this.properties = message?.properties ?? null
-    this.stored = message?.stored ?? null
-    this.full = place.record
+    this.captures = captures
+    this.root = root
+    this.record = record
+    this.up = up
+    this.full = record
+  }
+
+  get arrivedAt(): EpochMs {
+    return this.at.arrivedAt
+  }
+
+  get offsetMs(): number | null {
+    return this.at.offsetMs
+  }
+
+  get live(): boolean {
+    return this.at.live
+  }
+
+  get sender(): Sender {
+    return this.at.message?.sender ?? nobody
+  }
+
+  get recordSender(): Sender | null {
+    return this.at.message?.sender ?? null
+  }
+
+  get userProperties(): UserProperties | null {
+    return this.at.message?.userProperties ?? null
+  }
+
+  get properties(): MessageProperties | null {
+    return this.at.message?.properties ?? null
+  }
+
+  get stored(): Stored | null {
+    return this.at.message?.stored ?? null
   }
 
   /** Rejects the record with a reason of the mapping. */
@@ -194,14 +193,14 @@ export class Reading implements RecordContext {
   }
 
   omit(key: string, ofDevice = key): undefined {
-    const { watched, withheld } = this.#counts
+    const { watched, withheld } = this.counts
     if (this.live && this.entry !== null) watched?.omitted(this.entry, key, this.arrivedAt)
     withheld.omit(this.device, key, ofDevice)
     return undefined
   }
 
   implausible(finding: Finding, value: number): void {
-    const { watched, withheld } = this.#counts
+    const { watched, withheld } = this.counts
     if (!finding.isSent) this.leftOut = true
     if (this.live && this.entry !== null) watched?.implausible(this.entry, finding.key, this.arrivedAt)
     withheld.implausible(this.device, finding, value)
