@@ -153,6 +153,8 @@ export function createMapper(
       live,
       notes: live ? notes : null,
       offsetMs: arrival === undefined ? clockOffsetMs() : arrival.offsetMs,
+      captures: [],
+      root: undefined,
       owner: null,
       isLossNoted: false,
       noted: null,

@@ -73,7 +73,7 @@ export function extraFieldsOf(
   }
 }
 
-export function extraFieldOf(
+function extraFieldOf(
   { name: source, plausibility }: SourceConfig,
   { name, keys, field }: { name: string; keys: readonly string[]; field: ExtraFieldConfig },
   captures: readonly string[],

@@ -10,13 +10,13 @@ import type { SourcePlan, Fix } from './source-plan.ts'
 import { compileCondition } from '../expression/expression.ts'
 import type { Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
-import { compileBounds, type Bounds } from '../plausibility/plausibility.ts'
+import { compileBounds } from '../plausibility/plausibility.ts'
 import type { MotionOptions } from '../filters/motion.ts'
 import { compileFixTime, compileTimeReading } from '../times/fix-time.ts'
 import { compileTime, compileZone, isLocalFormat, type ReadTime } from '../times/times.ts'
 import { extraFieldsOf } from './compile-extra-fields.ts'
 import type { Scope } from './compile-scope.ts'
-import { booleanOf, coordinateOf, headingOf, readWhere, speedOf } from './compile-values.ts'
+import { booleanOf, coordinateOf, headingOf, speedOf, where } from './compile-values.ts'
 
 /** Devices whose motion each source stores. */
 const devicesMax = 65_536
@@ -79,10 +79,10 @@ function compilePosition(
     latitude,
     longitude,
     speed,
-    speedBounds: speedBoundsOf(config),
+    speedBounds: compileBounds({ source, field: 'speed', unit: map.speed_units }, config.plausibility),
     speedUnits: map.speed_units,
     heading,
-    headingBounds: headingBoundsOf(config),
+    headingBounds: compileBounds({ source, field: 'heading', unit: 'DEGREES' }, config.plausibility),
     inMotion,
     ...inGps,
   }
@@ -102,18 +102,7 @@ function gpsBitsOf(map: MapConfig, bits: FieldBits): GpsBits {
   }
 }
 
-export function speedBoundsOf({ name: source, map, plausibility }: SourceConfig): Bounds | null {
-  return compileBounds({ source, field: 'speed', unit: map.speed_units }, plausibility)
-}
-
-export function headingBoundsOf({ name: source, plausibility }: SourceConfig): Bounds | null {
-  return compileBounds({ source, field: 'heading', unit: 'DEGREES' }, plausibility)
-}
-
-export function inMotionOf(
-  { in_motion: field, speed }: MapConfig,
-  captures: readonly string[],
-): InMotion | null {
+function inMotionOf({ in_motion: field, speed }: MapConfig, captures: readonly string[]): InMotion | null {
   if (!field) return null
   const { path, expr, value, from } = field
   const fromSpeed = from !== undefined
@@ -145,7 +134,7 @@ function shifted(read: ReadTime, shift: string | undefined): ReadTime {
   return (...place) => read(...place) + byMs
 }
 
-export function timeOf(
+function timeOf(
   { map: { time: field }, coalesce }: SourceConfig,
   captures: readonly string[],
 ): SourcePlan['time'] {
@@ -167,7 +156,7 @@ export function timeOf(
     return null
   }
   if (path === undefined && expr === undefined) throw new Malformed('needs a path or an expression')
-  const raw = readWhere(field.when, compileTimeReading(field, captures), captures)
+  const raw = where<unknown>(field, compileTimeReading(field, captures), undefined, captures)
   return {
     read: shifted(compileTime(format, raw), shift),
     raw,

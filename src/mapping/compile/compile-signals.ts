@@ -113,7 +113,7 @@ export function checkOrigins({ origins, map }: SourceConfig, { report }: Scope):
   }
 }
 
-export function signalOf(
+function signalOf(
   { name: source, plausibility }: SourceConfig,
   field: SignalConfig,
   captures: readonly string[],

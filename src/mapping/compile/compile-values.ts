@@ -22,6 +22,7 @@ import { compileCondition } from '../expression/expression.ts'
 import { compilePaths, type Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
+import type { Up } from '../types.ts'
 import { quote } from '../../std/quote.ts'
 
 /** Decimals of computed values: a tenth of a millimetre, and far more precise than any instrument. */
@@ -32,11 +33,15 @@ const nothing: Read = () => undefined
 const noCoordinate: Coordinate = { read: () => Number.NaN, raw: nothing, minusOne: Number.NaN }
 
 export function speedOf({ speed }: MapConfig, captures: readonly string[]): ReadNumber | null {
-  return speed === undefined ? null : numberOf(speed, speedConvertOf(speed), captures)
+  return speed === undefined
+    ? null
+    : numberOf(speed, convertOf(speed, speedRatios, 'km/h', measurePlaces), captures)
 }
 
 export function headingOf({ heading }: MapConfig, captures: readonly string[]): ReadNumber | null {
-  return heading === undefined ? null : numberOf(heading, headingConvertOf(heading), captures)
+  return heading === undefined
+    ? null
+    : numberOf(heading, convertOf(heading, angleUnits, 'deg', measurePlaces), captures)
 }
 
 export function coordinateOf(
@@ -74,7 +79,8 @@ function shownOf(field: CoordinateConfig, captures: readonly string[]): Read {
 
 function convertCoordinateOf(field: CoordinateConfig): Convert {
   const { unit, scale, offset } = field
-  if (unit !== 'ddmm') return coordinateConvertOf(field)
+  // `dms` is read as degrees.
+  if (unit !== 'ddmm') return convertOf(field, angleUnits, 'deg', coordinatePlaces)
   if (offset !== 0) throw new Malformed('has an offset, which the unit ddmm cannot have')
   const toDdmm = createConvert(ratioOf('1'), scale, 0, coordinatePlaces)
   return (value) => degreesOfMinutes(toDdmm(value))
@@ -83,11 +89,7 @@ function convertCoordinateOf(field: CoordinateConfig): Convert {
 /** `field`: one that is set. Where its condition is false, it has no value and no default. */
 function numberOf(field: NumberField, convert: Convert, captures: readonly string[]): ReadNumber {
   checkNumbers(field)
-  const read = compileNumber(rawOf(field, captures), convert, field.default)
-  if (field.when === undefined) return read
-  const holds = compileCondition(field.when, captures)
-  return (record, root, up, found = []) =>
-    holds(record, root, found, up) ? read(record, root, up, found) : Number.NaN
+  return where(field, compileNumber(rawOf(field, captures), convert, field.default), Number.NaN, captures)
 }
 
 function convertOf(
@@ -97,19 +99,6 @@ function convertOf(
   places: number,
 ): Convert {
   return createConvert(units[unit ?? usual] ?? ratioOf('1'), scale, offset, places)
-}
-
-/** Of a coordinate in another unit than ddmm. `dms` is read as degrees. */
-export function coordinateConvertOf(field: NumberField): Convert {
-  return convertOf(field, angleUnits, 'deg', coordinatePlaces)
-}
-
-export function speedConvertOf(field: NumberField): Convert {
-  return convertOf(field, speedRatios, 'km/h', measurePlaces)
-}
-
-export function headingConvertOf(field: NumberField): Convert {
-  return convertOf(field, angleUnits, 'deg', measurePlaces)
 }
 
 type ConstantField = Reading & { value?: unknown; default?: unknown }
@@ -154,17 +143,25 @@ export function booleanOf(
 ): ReadBoolean {
   const { from: _from, above: _above, below: _below, default: otherwise, ...reading } = field
   checkBooleans(field)
-  const read = compileBoolean(rawOf(reading, captures), otherwise)
-  if (field.when === undefined) return read
-  const holds = compileCondition(field.when, captures)
-  return (record, root, up, found = []) =>
-    holds(record, root, found, up) ? read(record, root, up, found) : undefined
+  return where<boolean | null | undefined>(
+    field,
+    compileBoolean(rawOf(reading, captures), otherwise),
+    undefined,
+    captures,
+  )
 }
 
-/** Absent where the condition is false. Throws Malformed. */
-export function readWhere(when: string | undefined, read: Read, captures: readonly string[]): Read {
+type ReadOf<Value> = (record: unknown, root: unknown, up?: Up, captures?: readonly string[]) => Value
+
+/** `none` where the condition of the field is false. Throws Malformed. */
+export function where<Value>(
+  { when }: { when?: string | undefined },
+  read: ReadOf<Value>,
+  none: Value,
+  captures: readonly string[],
+): ReadOf<Value> {
   if (when === undefined) return read
   const holds = compileCondition(when, captures)
   return (record, root, up, found = []) =>
-    holds(record, root, found, up) ? read(record, root, up, found) : undefined
+    holds(record, root, found, up) ? read(record, root, up, found) : none
 }

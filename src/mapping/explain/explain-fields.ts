@@ -172,8 +172,8 @@ function scratch({ reading }: RecordToExplain) {
     implausible: (_device: string, { key, isSent, rule }: Finding, value: number) =>
       note(key, (reason) => `${value} is ${reason}: ${rule}${isSent ? '; sent and counted' : ''}`),
   }
-  const { at, captures, root, record, up } = reading
-  const own = new Reading({ withheld, watched: null }, at, captures, root, record, up)
+  const { at, record, up } = reading
+  const own = new Reading({ withheld, watched: null }, at, record, up)
   own.counterValues = []
   own.counterReads = []
   return { reading: own, why }

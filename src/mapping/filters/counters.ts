@@ -10,7 +10,7 @@ import {
   type CounterReset,
   type CounterVerdict,
 } from '../memory/counter-memory.ts'
-import { openSlots, setLevel, settle, type CounterState, type DeviceMemory } from '../memory/device-memory.ts'
+import type { CounterState, DeviceMemory } from '../memory/device-memory.ts'
 import type { Memory } from '../memory/memory.ts'
 import { numberFrom } from '../path/value.ts'
 import type { Reading } from '../read/reading.ts'
@@ -33,20 +33,19 @@ export function judgedSignals(
   const { memory, signals } = reading
   if (counters === null || memory === null) return signals
   takeAsset(reading, memory, deps.memory)
-  if (memory.levels.length === 0) openSlots(memory, counters)
-  const { levels } = memory
   const time = reading.moment
   let sent: readonly string[] = signals
   for (let slot = 0; slot < counters.length; slot += 1) {
     const value = reading.counterValues[slot] ?? Number.NaN
     const counter = counters[slot]
     if (Number.isNaN(value) || counter === undefined) continue
-    const before = levels[2 * slot] ?? Number.NaN
+    const before = memory.counters.get(counter.name)
+    const last = before?.run === null ? before : undefined
     // An older reading is never compared with a newer one.
-    if (time < before) continue
-    if (reading.live && hasGrown(before, levels[2 * slot + 1] ?? 0, time, value, counter.rule)) {
-      levels[2 * slot] = time
-      levels[2 * slot + 1] = value
+    if (last !== undefined && time < last.time) continue
+    if (reading.live && last !== undefined && hasGrown(last, { time, value }, counter.rule)) {
+      last.time = time
+      last.value = value
       deps.memory.changed(memory)
     } else if (isWithheld(reading, memory, source.name, { counter, slot, time, value }, deps)) {
       const { head, tail } = counter
@@ -66,12 +65,10 @@ function isWithheld(
   deps: CounterDeps,
 ): boolean {
   const { name, rule } = counter
-  settle(memory)
   const before = memory.asset === reading.entry?.assetId ? memory.counters.get(name) : undefined
   const verdict = judge(before, { time, value }, rule, isUnset(reading, slot))
   if (reading.live && verdict.next !== null && verdict.next !== before) {
     memory.counters.set(name, verdict.next)
-    setLevel(memory, slot, verdict.next)
     deps.memory.changed(memory)
   }
   const { kind } = verdict

@@ -69,8 +69,6 @@ export function takeAsset(
   own.asset = entry.assetId
   own.counters.clear()
   forgetOthers(noNames, own)
-  own.slots = []
-  own.levels = []
   changed(own)
 }
 

@@ -28,7 +28,6 @@ import { ownerOf, ownerParts } from '../state/source-state.ts'
 import type { StateWrite } from '../types.ts'
 import {
   previousTextMax,
-  settle,
   type CounterState,
   type DeviceMemory,
   type RememberedValue,
@@ -45,8 +44,6 @@ class Stored implements DeviceMemory {
   asset: string
   values: Map<string, RememberedValue>
   counters = new Map<string, CounterState>()
-  slots: DeviceMemory['slots'] = []
-  levels: number[] = []
   inUse = true
   /** It is in the open group of the spool, which will contain further changes. */
   isWaiting = false
@@ -68,7 +65,6 @@ class Stored implements DeviceMemory {
   }
 
   get value(): Buffer {
-    settle(this)
     return encodeMemory(this)
   }
 }
@@ -261,12 +257,9 @@ export function createMemory(sources: readonly MemorySource[], bytesMax = bytesM
   }
 
   function forgetIn(one: Stored, signal: string | null): void {
-    settle(one)
     for (const name of one.values.keys()) if (signal === null || name === signal) one.values.delete(name)
     for (const name of one.counters.keys())
       if (signal === null || name === signal || name.startsWith(`${signal} `)) one.counters.delete(name)
-    one.slots = []
-    one.levels = []
   }
 
   function restore(stored: Iterable<readonly [string, Buffer]>): void {

@@ -47,15 +47,9 @@ export function createCollectedReader(deps: Deps): CollectedReader {
   ): Reading {
     const captures = names.map(() => '')
     const whole = extract === null ? record : extract(record, record, captures)
-    const at = {
-      message: null,
-      ...when,
-      notes: when.live ? notes : null,
-      owner: null,
-      isLossNoted: false,
-      noted: null,
-    }
-    return new Reading(counts, at, captures, whole, whole, undefined)
+    const of = { captures, root: whole, notes: when.live ? notes : null }
+    const at = { message: null, ...when, ...of, owner: null, isLossNoted: false, noted: null }
+    return new Reading(counts, at, whole, undefined)
   }
 }
 

@@ -74,7 +74,9 @@ export function mapRecords(
   if (chain !== null && takeLimitReached()) return refused('EXPRESSION_LIMIT', limitDetail)
   const chosen = chain ?? (each?.kind === 'one' ? each.read(root, root) : root)
   const { records: marks } = message
-  const records = new MessageRecords(at, route, decoded, root, deps)
+  at.captures = route.captures
+  at.root = root
+  const records = new MessageRecords(at, route, decoded, deps)
   if (!Array.isArray(chosen)) {
     const mark = marks?.find((one) => isMarked(one, chosen))
     if (marks !== undefined && mark === undefined) return refusedAs(changedRecord)
@@ -117,7 +119,6 @@ class MessageRecords {
   readonly route: Route
   readonly source: SourcePlan
   readonly decoded: DecodedValue
-  readonly root: unknown
   readonly deps: MessageRecordsDeps
   /** Of a list of records; null for a message that is one record. */
   length: number | null = null
@@ -133,12 +134,11 @@ class MessageRecords {
   /** Of a message that is one record, and is kept or rejected with it. */
   whole: MapResult | null = null
 
-  constructor(at: OfMessage, route: Route, decoded: DecodedValue, root: unknown, deps: MessageRecordsDeps) {
+  constructor(at: OfMessage, route: Route, decoded: DecodedValue, deps: MessageRecordsDeps) {
     this.at = at
     this.route = route
     this.source = route.runtime.source
     this.decoded = decoded
-    this.root = root
     this.deps = deps
   }
 
@@ -169,8 +169,8 @@ class MessageRecords {
   /** Adds what one record becomes. */
   map({ index, record, up, mark }: Placed): void {
     const { at, route, source, deps, decoded } = this
-    const { captures, runtime } = route
-    const reading = new Reading(deps.counts, at, captures, this.root, record, up)
+    const { runtime } = route
+    const reading = new Reading(deps.counts, at, record, up)
     reading.badByteAt = decoded.badByteAt ?? 0
     reading.device = route.entry?.device ?? ''
     // Of a record that was sent in part, only other fields are read.

@@ -34,6 +34,9 @@ export type MessageAt = {
   /** Null for a message that does not arrive now, and where nobody takes notes. */
   readonly notes: DeviceNotes | null
   readonly offsetMs: number | null
+  /** Of its topic, and its value: known once it has a source and was decoded. */
+  captures: readonly string[]
+  root: unknown
   /** The device of the message, or of its last record; null while it is not known. */
   owner: NotedDevice | null
   /** The records that gave no payload are noted one by one. */
@@ -127,18 +130,11 @@ export class Reading implements RecordContext {
 
   readonly counts: Counts
 
-  constructor(
-    counts: Counts,
-    at: MessageAt,
-    captures: readonly string[],
-    root: unknown,
-    record: unknown,
-    up: Up,
-  ) {
+  constructor(counts: Counts, at: MessageAt, record: unknown, up: Up) {
     this.counts = counts
     this.at = at
-    this.captures = captures
-    this.root = root
+    this.captures = at.captures
+    this.root = at.root
     this.record = record
     this.up = up
     this.full = record
