@@ -186,6 +186,14 @@ export type StateFacts = {
   /** Arrival minus device time: whole hours, or hours and a half. */
   DEVICES_HOURS_OFF: { offsetMs: number; devices: number; example: string }
 
+  // custody `delivered`
+  /** Messages that are not acknowledged to the engine, the age of the oldest, and what that waits for. */
+  CUSTODY_WAITING: { messages: number; waitedMs: number; waitsFor: string }
+  /** Time in which the ingestion API accepted nothing. */
+  CUSTODY_OUTAGE: { waitedMs: number }
+  /** The queue that did not confirm. */
+  CUSTODY_STORE_FAILED: { messageSource: string; queue: 'parked' | 'dead'; why: string; retryInMs: number }
+
   // the gateway
   /** `certificate`: what it is for, and the address or name of that. `endsSoon`: it has not ended yet. */
   CERTIFICATE_EXPIRES: { certificate: string; detail: string; endsSoon: boolean }

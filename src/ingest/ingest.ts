@@ -38,6 +38,7 @@
 //   a bridge has no connection    its messages wait at its broker; nothing else waits (bridges/bridges.ts)
 //   the address is in use         start fails with ADDRESS_IN_USE or ADDRESS_UNAVAILABLE; nothing was read
 
+import type { State } from '../domain/condition-state.ts'
 import { GatewayError, messageOf } from '../std/gateway-error.ts'
 import {
   createConnectionLimits,
@@ -143,6 +144,7 @@ export type Ingest = {
   messageSources(): readonly MessageSourceStatus[]
   /** Null in custody `spool`. */
   custody(): CustodyView | null
+  states(): readonly State[]
   /** What is known of the clients, by their ids. */
   readonly clients: Broker['clients'] & Pick<Access, 'isUser'>
   /** The addresses in use, as URLs; with the port that the system chose where the config has 0. */
@@ -280,6 +282,7 @@ export async function createIngest(deps: IngestDeps, first: IngestOptions): Prom
     counters,
     messageSources,
     custody: () => custody?.view() ?? null,
+    states: () => custody?.states() ?? [],
     clients: { ...broker.clients, isUser: access.isUser },
     addresses: () => listeners.map(({ url }) => url),
   }

@@ -118,29 +118,12 @@ export const ingestEventFields = {
     ),
   },
 
-  custody_waits: {
-    messages: count('messages that are not acknowledged'),
-    waitedMs: field<number>('age of the oldest of them, in ms'),
-    waitsFor: field<string>('the batch, lane or shelf that it waits for'),
-  },
-  custody_moves: {},
-  custody_outage_began: {
-    waitedMs: field<number>('age of the oldest message that is not acknowledged, in ms'),
-  },
-  custody_outage_ended: { heldMs: field<number>('how long nothing was taken, in ms') },
   custody_entries_refused: {
     entries: count('entries that became dead letters'),
     reason: field<'BAD_PARKED_ENTRY' | 'PROVIDER_NOT_IN_CONFIG'>('reason of these dead letters'),
     why: field<string>('what is wrong with the last one, in words'),
   },
   custody_copies_cut: { copies: count('copies without the bytes of their message') },
-  custody_store_failed: {
-    messageSource,
-    queue: field<'parked' | 'dead'>('queue that did not confirm'),
-    why: field<string>('the reason in words'),
-    retryInMs: field<number>('time until the next try, in ms'),
-  },
-  custody_store_works: { messageSource },
 
   rebirth_requested: { messageSource, topic: field<string>('topic of the command') },
 

@@ -34,6 +34,7 @@
 //   not in the config        assign the lane
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
+import type { State } from '../../domain/condition-state.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { LaneView } from '../../spool/spool.ts'
 import type { CustodyFeed, FeedCustody } from '../message-sources/message-sources.ts'
@@ -46,7 +47,7 @@ import { createParking } from './parking.ts'
 import { createShelfHeads } from './shelf-heads.ts'
 import { createTakeBack } from './take-back.ts'
 import type { CustodyDeps, CustodyOptions, CustodyView } from './types.ts'
-import { createWaitReport, waitsFor } from './waits-for.ts'
+import { waitsFor } from './waits-for.ts'
 import { createWriteBarrier } from './write-barrier.ts'
 
 export type * from './types.ts'
@@ -55,6 +56,7 @@ export type Custody = FeedCustody & {
   /** Before the first message. `update`: there may be more or less room in the feeds. */
   start(feeds: readonly CustodyFeed[], update: () => void): void
   view(): CustodyView
+  states(): readonly State[]
   /** Nothing is parked any more; what is done is still acknowledged. */
   release(): Promise<void>
   close(): void
@@ -64,6 +66,8 @@ type Deps = { clock: Clock; emit: Emit }
 
 const tickMs = 100
 const closingMsAtOnce = 1000
+/** A message that waits longer than park_after by this much is a condition. */
+const slackMs = 25_000
 
 export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options: CustodyOptions): Custody {
   const { spool, delivery } = deps
@@ -78,15 +82,14 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   let cancel: CancelTimer = () => {}
   const oldestMs = (now: number) => (units.length === 0 ? null : now - units[0]!.closedAtMs)
   const sources = () => feeds.map(({ source }) => source)
-  const queues = createEngineQueues({ clock, emit, sources })
+  const queues = createEngineQueues({ clock, sources })
   const barrier = createWriteBarrier(spool)
   const takeBack = createTakeBack({ ...deps, clock, emit }, options)
   const parking = createParking({ ...deps, clock, queues, releaseOrder: deps.releaseOrder, signal }, options)
   const copies = createDeadCopies({ ...deps, emit, queues, mark: deps.copied, signal })
-  const outage = createOutage({ delivery, clock, emit, changed: () => update() }, options)
+  const outage = createOutage({ delivery, clock, changed: () => update() }, options)
   const keys = createKnownKeys(spool)
   const heads = createShelfHeads(spool)
-  const waiting = createWaitReport(emit, options)
   const unlisten = spool.listen({ storeLost: lost, storeReopened: reopened })
 
   return {
@@ -94,6 +97,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     takeBack: takeBack.add,
     start,
     view,
+    states,
     release,
     close,
   }
@@ -138,7 +142,6 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     if (!signal.aborted) work(now, lanes)
     acknowledge(placesNow(now, lanes))
     if (feeds.every((feed) => feed.isReady())) keys.passed(Math.min(elapsedMs, closingMsAtOnce), units[0])
-    waiting.report(oldestMs(now), { outstanding, waitsFor: waitsForNow })
   }
 
   /** What was committed since the last tick. */
@@ -216,6 +219,21 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
       holds: outage.isHolding(),
       waitingEntries: takeBack.waiting(),
     }
+  }
+
+  function states(): readonly State[] {
+    const states = [...queues.states()]
+    const outageMs = outage.waitedMs()
+    if (outageMs !== null) states.push({ code: 'CUSTODY_OUTAGE', waitedMs: outageMs })
+    const waitedMs = oldestMs(clock.monotonic()) ?? 0
+    if (waitedMs > options.parkAfterMs + slackMs)
+      states.push({
+        code: 'CUSTODY_WAITING',
+        messages: outstanding(),
+        waitedMs,
+        waitsFor: waitsForNow() ?? '',
+      })
+    return states
   }
 
   async function release(): Promise<void> {

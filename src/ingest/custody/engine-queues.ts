@@ -6,7 +6,7 @@
 // CUSTODY_STORE_FAILED says why. The window of the sources bounds what waits meanwhile.
 
 import type { Clock } from '../../std/clock.ts'
-import type { Emit } from '../../domain/event.ts'
+import type { State } from '../../domain/condition-state.ts'
 import { messageOf } from '../../std/gateway-error.ts'
 import type { CustodyQueue, MessageSource, StoredEntry } from '../message-sources/types.ts'
 
@@ -16,6 +16,7 @@ export type EngineQueues = {
   /** False for some time after a failure. */
   mayStore(): boolean
   failures(): number
+  states(): readonly State[]
 }
 
 const tryMs = 30_000
@@ -24,15 +25,14 @@ const pauseMsMax = 30_000
 
 export function createEngineQueues({
   clock,
-  emit,
   sources,
 }: {
   clock: Clock
-  emit: Emit
   sources: () => readonly MessageSource[]
 }): EngineQueues {
   let failures = 0
-  let failing = false
+  /** Why the last try of a bridge failed. */
+  const failing = new Map<string, { queue: CustodyQueue; why: string }>()
   let pauseMs = firstPauseMs
   let nextTryMs = 0
 
@@ -46,8 +46,7 @@ export function createEngineQueues({
       if (custody === undefined) continue
       try {
         await within(signal, (either) => custody.store(queue, entries, either))
-        if (failing) emit({ kind: 'custody_store_works', messageSource: name })
-        failing = false
+        failing.delete(name)
         pauseMs = firstPauseMs
         nextTryMs = 0
         return
@@ -55,16 +54,9 @@ export function createEngineQueues({
         signal.throwIfAborted()
         fault = error
         failures += 1
-        emit({
-          kind: 'custody_store_failed',
-          messageSource: name,
-          queue,
-          why: messageOf(error),
-          retryInMs: pauseMs,
-        })
+        failing.set(name, { queue, why: messageOf(error) })
       }
     }
-    failing = true
     nextTryMs = clock.monotonic() + pauseMs
     pauseMs = Math.min(pauseMs * 2, pauseMsMax)
     throw fault
@@ -88,5 +80,18 @@ export function createEngineQueues({
     }
   }
 
-  return { store, mayStore: () => clock.monotonic() >= nextTryMs, failures: () => failures }
+  return {
+    store,
+    mayStore: () => clock.monotonic() >= nextTryMs,
+    failures: () => failures,
+    states() {
+      const retryInMs = Math.max(0, nextTryMs - clock.monotonic())
+      return [...failing].map(([messageSource, found]) => ({
+        code: 'CUSTODY_STORE_FAILED',
+        messageSource,
+        ...found,
+        retryInMs,
+      }))
+    },
+  }
 }

@@ -8,12 +8,13 @@
 // the service refuses: its endpoint is available.
 
 import type { Clock } from '../../std/clock.ts'
-import type { Emit } from '../../domain/event.ts'
 import type { LaneView } from '../../spool/spool.ts'
 import type { CustodyDelivery } from './types.ts'
 
 export type Outage = {
   isHolding(): boolean
+  /** Time without anything accepted while there is an outage; else null. */
+  waitedMs(): number | null
   /** Decides whether there is an outage. `oldestMs`: age of the oldest unit. */
   update(situation: { oldestMs: number; lanes: readonly LaneView[] }): void
 }
@@ -21,17 +22,16 @@ export type Outage = {
 type Deps = {
   delivery: Pick<CustodyDelivery, 'providers' | 'delivered'>
   clock: Clock
-  emit: Emit
   changed: () => void
 }
 
 export function createOutage(
-  { delivery, clock, emit, changed }: Deps,
+  { delivery, clock, changed }: Deps,
   { parkAfterMs }: { parkAfterMs: number },
 ): Outage {
   let delivered = delivery.delivered()
   let acceptedAtMs = clock.monotonic()
-  let heldSinceMs: number | null = null
+  let isHolding = false
 
   function update({ oldestMs, lanes }: { oldestMs: number; lanes: readonly LaneView[] }): void {
     const now = clock.monotonic()
@@ -41,22 +41,21 @@ export function createOutage(
     if (wasAccepted) acceptedAtMs = now
     const providers = delivery.providers()
     const isDown = providers.length > 0 && providers.every(({ endpoint }) => endpoint !== 'available')
-    if (heldSinceMs === null) {
+    if (!isHolding) {
       if (!isDown || oldestMs < parkAfterMs || now - acceptedAtMs < parkAfterMs) return
-      heldSinceMs = now
-      emit({ kind: 'custody_outage_began', waitedMs: Math.round(oldestMs) })
+      isHolding = true
       changed()
     } else if (wasAccepted || !isDown || lanes.every(({ open }) => open === 0)) {
-      emit({ kind: 'custody_outage_ended', heldMs: Math.round(now - heldSinceMs) })
-      heldSinceMs = null
+      isHolding = false
       changed()
     }
   }
 
   return {
     isHolding() {
-      return heldSinceMs !== null
+      return isHolding
     },
+    waitedMs: () => (isHolding ? clock.monotonic() - acceptedAtMs : null),
     update,
   }
 }

@@ -1,8 +1,6 @@
-// waits-for.ts: what the oldest unacknowledged messages wait for, in words: a batch, a lane, a shelf. If they
-// wait for longer than parking explains, that is the condition CUSTODY_WAITING.
+// waits-for.ts: what the oldest unacknowledged messages wait for, in words: a batch, a lane, a shelf.
 
 import { quote } from '../../std/quote.ts'
-import type { Emit } from '../../domain/event.ts'
 import type { Batch, LaneView, ShelfView } from '../../spool/spool.ts'
 import { blocker, type Places, type Unit } from './custody-units.ts'
 
@@ -27,29 +25,4 @@ function laneText({ id, provider, role, lowSeq, open }: LaneView, batches: reado
   if (batch === undefined) return `${open} payloads of ${lane}`
   const held = batch.held === null ? '' : `, which is held (${batch.held.reason})`
   return `batch ${batch.batchId} of ${lane}${held}`
-}
-
-/** A message that waits longer than park_after by this much is a condition. */
-const slackMs = 25_000
-
-export function createWaitReport(emit: Emit, { parkAfterMs }: { parkAfterMs: number }) {
-  let reported: string | null = null
-  return {
-    report(
-      waitedMs: number | null,
-      read: { outstanding: () => number; waitsFor: () => string | null },
-    ): void {
-      const isLate = waitedMs !== null && waitedMs > parkAfterMs + slackMs
-      if (isLate) {
-        const what = read.waitsFor() ?? ''
-        if (what === reported) return
-        reported = what
-        const messages = read.outstanding()
-        emit({ kind: 'custody_waits', messages, waitedMs: Math.round(waitedMs), waitsFor: what })
-      } else if (reported !== null) {
-        reported = null
-        emit({ kind: 'custody_moves' })
-      }
-    },
-  }
 }

@@ -1,4 +1,10 @@
-// message-source-conditions.ts: the conditions of message sources: bridges to other brokers.
+// message-source-conditions.ts: the conditions of message sources: bridges to other brokers, and the
+// custody of their messages.
+
+import { formatDuration, plural } from '../../std/quantity.ts'
+import { bounded, quote } from '../../std/quote.ts'
+import { sentence } from '../events/event-text.ts'
+import type { ConditionTable } from './types.ts'
 
 export const messageSourceConditions = {
   MESSAGE_SOURCE_DISCONNECTED: {
@@ -30,6 +36,11 @@ export const messageSourceConditions = {
       'Check that devices publish, and that the topics of the bridge are theirs. If long pauses are usual, raise ' +
       'silent_after.',
   },
+} as const
+
+export const custodyConditions: ConditionTable<
+  'CUSTODY_WAITING' | 'CUSTODY_OUTAGE' | 'CUSTODY_STORE_FAILED'
+> = {
   CUSTODY_WAITING: {
     severity: 'warning',
     meaning:
@@ -38,6 +49,12 @@ export const messageSourceConditions = {
     act:
       'Look at what it waits for. A batch: `batches show` and docs/delivery.md. A lane of a provider that is not in ' +
       'the config: add the provider. A queue: see CUSTODY_STORE_FAILED.',
+    cause: ({ messages, waitedMs, waitsFor }) => ({
+      what:
+        `${plural(messages, 'message')} ${messages === 1 ? 'is' : 'are'} not acknowledged to the engine; the oldest ` +
+        `waits for ${formatDuration(waitedMs)}.`,
+      why: `It waits for ${sentence(bounded(waitsFor, 300))}`,
+    }),
   },
   CUSTODY_OUTAGE: {
     severity: 'warning',
@@ -45,6 +62,10 @@ export const messageSourceConditions = {
       'With custody: delivered, no more messages are taken, because the ingestion API accepts nothing. They wait in ' +
       'the engine.',
     act: 'Follow the condition of the endpoint. Watch the disk of the engine. It resumes automatically.',
+    cause: ({ waitedMs }) => ({
+      what: 'The gateway takes no more messages from the engine.',
+      why: `The ingestion API accepted nothing for ${formatDuration(waitedMs)}. New messages wait in the engine.`,
+    }),
   },
   CUSTODY_STORE_FAILED: {
     severity: 'error',
@@ -54,5 +75,10 @@ export const messageSourceConditions = {
     act:
       'Check that the engine is reachable, and that the queues PREFIX.parked and PREFIX.dead exist, have room, and may ' +
       'be written by the user of the bridge.',
+    cause: ({ messageSource, queue, why, retryInMs }) => ({
+      key: messageSource,
+      what: `The engine of bridge ${quote(messageSource, 64)} does not confirm entries for its queue ${queue}.`,
+      why: `${sentence(bounded(why, 300))} The next try is in ${formatDuration(retryInMs)}.`,
+    }),
   },
-} as const
+}

@@ -71,7 +71,6 @@ describe('what waits', { timeout }, () => {
     gateway.sandbox.setFaults([])
     await eventually(() => engine.counts.acked === 2)
     await eventually(() => waiting() === undefined)
-    expect(gateway.events.some(({ kind }) => kind === 'custody_moves')).toBe(true)
     expect(gateway.custody()).toMatchObject({ outstanding: 0, oldestSeconds: null, parked: 0 })
     expect(gateway.sandbox.stats()).toMatchObject({ distinctPayloadIds: 2, payloadsAccepted: 2 })
   })
@@ -79,9 +78,9 @@ describe('what waits', { timeout }, () => {
   test('is one within 30 s after park_after', async () => {
     const world = await createCustodyParts({ script: () => 'hang', provider: { timeoutMs: 600_000 } })
     world.words('a')
-    await world.passUntil(() => world.custodyEvents.some(({ kind }) => kind === 'custody_waits'))
-    const event = world.custodyEvents.find(({ kind }) => kind === 'custody_waits')
-    expect((event as { waitedMs: number }).waitedMs).toBeLessThan(90_000)
+    await world.passUntil(() => world.custody.states().length > 0)
+    expect(world.custody.states()).toMatchObject([{ code: 'CUSTODY_WAITING' }])
+    expect(world.custody.view().oldestMs).toBeLessThan(90_000)
   })
 })
 
