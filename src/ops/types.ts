@@ -10,9 +10,7 @@ import type { RecordCounters, RecordsStore } from '../device-records/device-reco
 import type { Delivery } from '../delivery/delivery.ts'
 import type { BatchOperations, ProviderView } from '../delivery/types.ts'
 import type { TimeView } from '../domain/arrival.ts'
-import type { WithheldValue } from '../domain/payload.ts'
 import type { StateSource } from '../domain/condition-state.ts'
-import type { LedgerOutcome } from '../domain/settlement.ts'
 import type {
   ClientView,
   ClockVerdictCounters,
@@ -26,7 +24,9 @@ import type {
   QuarantineDecisions,
 } from '../ingest/ingest.ts'
 export type { ClientView, ReasonCount } from '../ingest/ingest.ts'
+export type { DeviceView, MessageOutcome } from './http/answer-schemas/device-schemas.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { DeviceView, MessageOutcome } from './http/answer-schemas/device-schemas.ts'
 import type { DeviceFields, Explained, MapResult, WithheldField } from '../mapping/mapping.ts'
 import type { DeadLetterOperations } from '../dead-letters/dead-letters.ts'
 import type { Spool, SpoolCheck } from '../spool/spool.ts'
@@ -175,63 +175,6 @@ export type MappingView = {
   corrected: ClockVerdictCounters
 }
 
-/** Times are ISO 8601 strings, null for never or unknown. */
-export type DeviceView = {
-  /** Its key; of a client of no known device, its client id or its address; of a user, its name. */
-  device: string
-  kind: 'device' | 'client' | 'address' | 'user'
-  provider: string | null
-  /** Of its last message; null where none was taken. */
-  source: string | null
-  /** As the device table has it; null where the device is not in it. */
-  assetId: string | null
-  listed: boolean
-  state: DeviceState
-  /** Since when it has this state. */
-  since: string | null
-  /** In words; null for a device that sends. */
-  why: string | null
-  messages: number
-  messagesPerHour: number
-  /** Its rhythm: the median time between two messages. */
-  medianGapMs: number | null
-  firstSeen: string | null
-  lastSeen: string | null
-  silentSince: string | null
-  mutedUntil: string | null
-  /** `table`: by the device table, where that says a later time. */
-  mutedBy: 'person' | 'table' | null
-  /** Median of arrival minus device time: below zero its clock is ahead. */
-  skewMs: number | null
-  /** The client that sent its last message; null where that is not known. */
-  client: DeviceClient | null
-  /** The last one; null where there was none, and for assets with a privacy profile. */
-  position: { latitude: number; longitude: number; at: string; arrivedAt: string; fixed: boolean } | null
-  lastAccepted: { at: string; requestId: string | null } | null
-  lastRefused: {
-    at: string
-    requestId: string | null
-    outcome: 'retried' | 'dead'
-    reason: string | null
-    detail: string | null
-  } | null
-  duplicates: number
-  /** Messages, or records of lists, that gave no payload; by reason below. */
-  ignored: number
-  deadLetters: number
-  quarantined: number
-  reasons: readonly {
-    kind: 'ignored' | 'dead' | 'quarantined'
-    source: string | null
-    reason: string
-    count: number
-    firstAt: string
-    lastAt: string
-  }[]
-  /** Values that were omitted, or sent although they are not plausible. */
-  withheld: readonly WithheldValue[]
-}
-
 /** `skipped`: messages that were not kept, because too many came in a second. */
 export type DeviceMessages = { messages: readonly DeviceMessage[]; skipped: number }
 
@@ -256,15 +199,6 @@ export type DeviceMessage = {
     outcomes: readonly MessageOutcome[] | null
   }[]
   explained?: Explained
-}
-
-export type MessageOutcome = {
-  at: string
-  outcome: LedgerOutcome
-  requestId: string | null
-  batchId: string
-  reason: string | null
-  detail: string | null
 }
 
 export type DeviceClient = IsoTimes<ClientView>

@@ -157,7 +157,7 @@ export function createDeviceViews({ clock, ourTime, active, records, clients }: 
         firstAt: isoTime(loss.firstAt),
         lastAt: isoTime(loss.lastAt),
       })),
-      withheld: record.withheld,
+      withheld: [...record.withheld],
     }
   }
 
@@ -269,7 +269,7 @@ const nothingSent = {
   quarantined: 0,
   reasons: [],
   withheld: [],
-} as const
+} satisfies Partial<DeviceView>
 
 function countOf(losses: readonly Loss[], kind: Loss['kind']): number {
   return losses.reduce((sum, loss) => sum + (loss.kind === kind ? loss.count : 0), 0)

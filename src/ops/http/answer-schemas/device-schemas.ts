@@ -160,6 +160,18 @@ const messagesByHour = z
 /** For ages: the one who asks may have another clock. */
 const now = time().describe('When the answer was made, by the clock of the machine.')
 
+const deviceView = record(deviceShape)
+export type DeviceView = z.output<typeof deviceView>
+
+const messageOutcome = record({
+  ...outcomeShape,
+  outcome: z.enum(ledgerOutcomes).describe('What became of it.'),
+  batchId: z.string().describe('Its batch.'),
+  reason: textOrNull().describe('Of a payload that was not delivered.'),
+  detail: textOrNull().describe('The reason in words.'),
+})
+export type MessageOutcome = z.output<typeof messageOutcome>
+
 export const devicesSchema = record({
   now,
   total: count().describe('Devices that are listed or were seen, and clients of no device.'),
@@ -199,15 +211,7 @@ export const deviceSchema = record({
               payloadId: z.string().describe('The payload.'),
               payload: z.unknown().describe('As the service gets it.'),
               outcomes: z
-                .array(
-                  record({
-                    ...outcomeShape,
-                    outcome: z.enum(ledgerOutcomes).describe('What became of it.'),
-                    batchId: z.string().describe('Its batch.'),
-                    reason: textOrNull().describe('Of a payload that was not delivered.'),
-                    detail: textOrNull().describe('The reason in words.'),
-                  }),
-                )
+                .array(messageOutcome)
                 .nullable()
                 .describe('The newest first; null where the ledger cannot be read.'),
             }),
