@@ -1,7 +1,7 @@
 // json-error.ts: finds what is wrong with a text that JSON.parse refused. Used only after a refusal: the
 // message of the engine names the place in some cases only.
 
-import { digitsEnd } from '../path/digits.ts'
+import { digitsEnd } from '../path/value.ts'
 import { hexDigit } from './text-bytes.ts'
 
 /** The place of the first character that JSON does not allow there; the length of a text that is cut off. */

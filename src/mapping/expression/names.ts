@@ -14,9 +14,17 @@
 import type { Path } from '../path/path.ts'
 import { levelsMax } from '../path/path.ts'
 import type { Step } from '../path/path-eval.ts'
-import { packetNames } from '../path/packet-names.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import type { Node } from './syntax.ts'
+
+/** The properties of a message of MQTT 5 that paths and expressions can read. */
+export const packetNames = [
+  'content_type',
+  'response_topic',
+  'correlation_data',
+  'payload_format',
+  'message_expiry',
+] as const
 
 /** A name of the language in a place where it means nothing. */
 export class MisusedName extends Malformed {}

@@ -11,11 +11,11 @@
 
 import { durationFrom } from '../times/duration.ts'
 import { compileCondition, compileExpression } from '../expression/expression.ts'
-import { firstPresent, type Read } from '../path/path.ts'
+import { compilePath, firstPresent, parsePath, type Read } from '../path/path.ts'
+import { compileAbsent } from '../path/value.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { isNone } from '../path/no-result.ts'
 import { degreesFromText, minutesFromText } from './angle-text.ts'
-import { compilePresent, withoutAbsent, type Presence } from './present-values.ts'
 import { compileTable, type ValueTable } from './value-table.ts'
 
 /** A path, one that counts only where its condition holds, or an expression. */
@@ -26,11 +26,12 @@ export type FieldPaths = string | readonly Exclude<FieldPath, { expr: string }>[
 /** One of both. */
 export type Finding = { path?: FieldPaths | undefined; expr?: string | undefined }
 
-export type Reading = Presence &
-  Finding & {
-    values?: ValueTable | undefined
-    unit?: string | undefined
-  }
+export type Reading = Finding & {
+  /** Values that mean "no value". */
+  absent?: readonly (number | string)[] | undefined
+  values?: ValueTable | undefined
+  unit?: string | undefined
+}
 
 /**
  * `captures`: names of those of the topic. Throws Malformed. A field without these options costs no more than
@@ -52,13 +53,22 @@ export function compileFound({ path, expr, absent, unit }: Reading, captures: re
     findingsOf({ path, expr }).map((one) => {
       if (typeof one === 'object' && 'expr' in one)
         return withoutAbsent(compileExpression(one.expr, captures), absent)
-      const found = compilePresent(textOf(one), { absent })
+      const found = withoutAbsent(compilePath(parsePath(textOf(one))), absent)
       return typeof one === 'string' ? found : whereHolds(found, one.when, captures)
     }),
   )
   if (unit === 'duration') return (...place) => durationFrom(read(...place))
   if (unit === 'ddmm') return (...place) => minutesFromText(read(...place))
   return unit === 'dms' ? (...place) => degreesFromText(read(...place)) : read
+}
+
+function withoutAbsent(read: Read, absent: readonly (number | string)[] = []): Read {
+  if (absent.length === 0) return read
+  const isAbsent = compileAbsent(absent)
+  return (record, root, up, captures) => {
+    const value = read(record, root, up, captures)
+    return isAbsent(value) ? undefined : value
+  }
 }
 
 /** Throws Malformed for both. */

@@ -3,7 +3,7 @@
 // JSON.
 
 import type { Message, MessageProperties } from '../../domain/message.ts'
-import type { packetNames } from './packet-names.ts'
+import type { packetNames } from '../expression/names.ts'
 import { pathIn } from './paths-used.ts'
 
 export type PacketProperties = Pick<Message, 'userProperties' | 'properties'>

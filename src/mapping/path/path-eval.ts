@@ -11,6 +11,8 @@ export type Step =
   | { kind: 'first' }
   | { kind: 'entries' }
 
+type SelectStep = Extract<Step, { kind: 'select' }>
+
 /** `levels`: how many records out `up` goes. */
 export type Path = { from: 'record' | 'root' | 'up' | 'previous'; levels: number; steps: readonly Step[] }
 
@@ -56,7 +58,7 @@ function compileStep(step: Step): Walk {
     case 'element':
       return compileElement(step.index)
     case 'select':
-      return compileSelect(step.key, step.value)
+      return compileSelect(step)
     case 'split':
       return compileSplit(step.separator)
     case 'first':
@@ -95,19 +97,23 @@ function compileElement(index: number): Walk {
   return (value) => (Array.isArray(value) ? (value[value.length + index] as unknown) : undefined)
 }
 
-function compileSelect(key: string, value: string): Walk {
+function compileSelect(step: SelectStep): Walk {
+  const find = compileFindSelected(step)
+  return (list) => (Array.isArray(list) ? (list[find(list)] as unknown) : undefined)
+}
+
+/** The place of the element that `[key=value]` selects; -1 for none. */
+export function compileFindSelected({ key, value }: SelectStep): (list: readonly unknown[]) => number {
   const read = compileKey(key)
   // The number, or true or false, that is written like the text.
   const number = value === String(Number(value)) ? Number(value) : Number.NaN
   const truth = value === 'true' || (value === 'false' ? false : undefined)
   return (list) => {
-    if (!Array.isArray(list)) return undefined
     for (let at = 0; at < list.length; at += 1) {
       const found = read(list[at])
-      if (found === value || found === number || (found === truth && truth !== undefined))
-        return list[at] as unknown
+      if (found === value || found === number || (found === truth && truth !== undefined)) return at
     }
-    return undefined
+    return -1
   }
 }
 

@@ -24,7 +24,7 @@
 // small languages of a source, text-cursor.ts reads them, path-eval.ts runs a path, value.ts reads the value.
 
 import { assertNever } from '../../std/assert.ts'
-import { digitsEnd } from './digits.ts'
+import { digitsEnd } from './value.ts'
 import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
 import { compileSteps, type Path, type Step } from './path-eval.ts'
 import { stepsText } from './path-text.ts'

@@ -14,7 +14,7 @@ import { fieldNear } from '../fields/field-names.ts'
 import type { SourceConfig } from '../config.ts'
 import { holderOf } from '../extract/decoded-positions.ts'
 import { findPositions } from '../positions/positions.ts'
-import { isRecord, type Step } from './path-eval.ts'
+import { compileFindSelected, isRecord, type Step } from './path-eval.ts'
 import type { Path } from './path.ts'
 import type { ExpressionRead, ReadStep } from '../expression/reads.ts'
 import { pathIn, pathsReadBy } from './paths-used.ts'
@@ -205,7 +205,7 @@ function keyOf(step: Exclude<Step, WholeStep>, value: unknown): string | undefin
     case 'element':
       return Array.isArray(value) ? elementKey(placeOf(step.index, value.length), value) : undefined
     case 'select':
-      return Array.isArray(value) ? elementKey(selected(step, value), value) : undefined
+      return Array.isArray(value) ? elementKey(compileFindSelected(step)(value), value) : undefined
     default:
       return assertNever(step)
   }
@@ -217,16 +217,6 @@ function elementKey(at: number, list: readonly unknown[]): string | undefined {
 
 function placeOf(index: number, length: number): number {
   return index < 0 ? length + index : index
-}
-
-function selected(step: Extract<Step, { kind: 'select' }>, list: readonly unknown[]): number {
-  return list.findIndex((one) => isRecord(one) && isWritten(one[step.key], step.value))
-}
-
-/** An object may have a `toString` that is no function, so it is not made a text. */
-function isWritten(value: unknown, text: string): boolean {
-  if (typeof value === 'string') return value === text
-  return (typeof value === 'number' || typeof value === 'boolean') && String(value) === text
 }
 
 function markSelector(list: unknown, at: number, key: string, marks: Marks): void {

@@ -4,7 +4,6 @@
 // (U+2212); anything else, such as `48,8566`, is refused, not guessed. Each reader tells an absent value from
 // one that cannot be used, as an absent speed is usual and a speed of "fast" is a fault of the mapping.
 
-import { digitsEnd } from './digits.ts'
 import { NoResult } from './no-result.ts'
 
 /**
@@ -211,4 +210,20 @@ export function isDecimal(text: string): boolean {
     at = end
   }
   return at === text.length
+}
+
+export function isDigitAt(text: string, at: number): boolean {
+  const unit = text.charCodeAt(at)
+  return unit >= 0x30 && unit <= 0x39
+}
+
+/** The end of the run of digits that starts at `start`. */
+export function digitsEnd(text: string, start: number): number {
+  let at = start
+  // Never reads beyond the end: charCodeAt gives NaN there, and the engine would compare doubles.
+  for (; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at)
+    if (unit < 0x30 || unit > 0x39) break
+  }
+  return at
 }

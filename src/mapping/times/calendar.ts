@@ -1,6 +1,6 @@
 // calendar.ts: days and times of day as epoch milliseconds, and the two digits they are written with.
 
-import { isDigitAt } from '../path/digits.ts'
+import { isDigitAt } from '../path/value.ts'
 
 /** `timeOfDay` in milliseconds. NaN for a day that does not exist, or where a part is NaN. */
 export function momentOf(year: number, month: number, day: number, timeOfDay: number): number {

@@ -1,7 +1,7 @@
 // iso-time.ts: times with the year first, as ISO 8601 and databases write them, and what may stand behind any
 // time: its decimals and its zone.
 
-import { digitsEnd, isDigitAt } from '../path/digits.ts'
+import { digitsEnd, isDigitAt } from '../path/value.ts'
 import { millisecondsIn, momentOf, timeOfDay, twoDigits } from './calendar.ts'
 import type { Zone } from './zones.ts'
 
