@@ -33,7 +33,7 @@ export function createScale(ratio: Ratio, offset: number): Scale {
 }
 
 /** The scale of values that are sent as they are. */
-export const unscaled: Scale = (text) => (isPlain(text) ? text : shifted(text, 0))
+export const unscaled: Scale = (text) => (plainDecimal.test(text) ? text : shifted(text, 0))
 
 /** A decimal of the config as a ratio in lowest terms; throws Malformed for an exponent beyond 60. */
 export function ratioOf(text: string): Ratio {
@@ -64,18 +64,8 @@ function stepsOf({ negative, digits, exponent }: Decimal, step: number): bigint 
   return BigInt(negative ? `-${digits}` : digits) * 10n ** BigInt(exponent - step)
 }
 
-/** Whether `formatDecimal` would write the same: true for nearly every number as JSON writes it. */
-function isPlain(text: string): boolean {
-  const start = text.charCodeAt(0)
-  if (start < 0x31 || start > 0x39) return false
-  let point = false
-  for (let at = 1; at < text.length; at += 1) {
-    const unit = text.charCodeAt(at)
-    if (unit === 0x2e) point = true
-    else if (unit > 0x39) return false
-  }
-  return !point || text.charCodeAt(text.length - 1) !== 0x30
-}
+/** What `formatDecimal` would write in the same way: nearly every number as JSON writes it. */
+const plainDecimal = /^[1-9][0-9]*(?:\.[0-9]*[1-9])?$/
 
 function shifted(text: string, shift: number): string | undefined {
   const decimal = parseDecimal(text)

@@ -24,7 +24,6 @@
 // small languages of a source, text-cursor.ts reads them, path-eval.ts runs a path, value.ts reads the value.
 
 import { assertNever } from '../../std/assert.ts'
-import { digitsEnd } from './value.ts'
 import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
 import { compileSteps, type Path, type Step } from './path-eval.ts'
 import { stepsText } from './path-text.ts'
@@ -158,7 +157,7 @@ function takeChoice(cursor: Cursor): Step {
     return { kind: 'select', key: word, value }
   }
   if (quoted) return { kind: 'key', key: word }
-  if (isIndex(word)) return { kind: 'element', index: Number(word) }
+  if (/^-?[0-9]{1,9}$/.test(word)) return { kind: 'element', index: Number(word) }
   cursor.at = start
   return malformed(
     cursor,
@@ -174,11 +173,6 @@ function takeUntil(cursor: Cursor, ends: string): string {
 
 function isQuote(character: string | undefined): boolean {
   return character === '"' || character === "'"
-}
-
-function isIndex(word: string): boolean {
-  const start = word.startsWith('-') ? 1 : 0
-  return word.length > start && word.length - start <= 9 && digitsEnd(word, start) === word.length
 }
 
 export function compilePath({ from, levels, steps }: Path): Read {

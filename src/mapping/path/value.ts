@@ -177,6 +177,8 @@ export function isBlank(text: string): boolean {
   return first <= 0x20 || first >= 0x7f ? invisible.test(text) : text === ''
 }
 
+const decimal = /^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
+
 /** A number as devices write it. */
 const written = /^\s*(?:\+|([-\u2212]))?([0-9]*)(?:\.([0-9]*))?([eE][+-]?[0-9]+)?\s*$/
 
@@ -191,25 +193,7 @@ export function decimalIn(text: string): string | undefined {
 
 /** Digits, at most one point, perhaps an exponent and a leading minus: `-12`, `0054.2`, `1e3`. */
 export function isDecimal(text: string): boolean {
-  if (text.length > decimalLengthMax) return false
-  let at = text.charCodeAt(0) === 0x2d ? 1 : 0
-  const whole = digitsEnd(text, at)
-  if (whole === at) return false
-  at = whole
-  if (text.charCodeAt(at) === 0x2e) {
-    const end = digitsEnd(text, at + 1)
-    if (end === at + 1) return false
-    at = end
-  }
-  const mark = text.charCodeAt(at)
-  if (mark === 0x65 || mark === 0x45) {
-    const sign = text.charCodeAt(at + 1)
-    const start = sign === 0x2b || sign === 0x2d ? at + 2 : at + 1
-    const end = digitsEnd(text, start)
-    if (end === start) return false
-    at = end
-  }
-  return at === text.length
+  return text.length <= decimalLengthMax && decimal.test(text)
 }
 
 export function isDigitAt(text: string, at: number): boolean {
