@@ -88,16 +88,12 @@ export function runLoad(options: {
   /** Publishes to the source of the second provider, see gateway.ts. */
   other?: boolean
   tls?: boolean
-  ws?: boolean
-  /** MQTT 5, without or with properties in each message. */
-  mqtt5?: 'plain' | 'properties'
   /** Devices of each connection. */
   devices?: number
 }): Promise<LoadResult> {
   const { port, messages, connections = 16, window = 64, ratePerS = 0, devices = 1 } = options
   const [live, other, tls] = [options.live ? 1 : 0, options.other ? 1 : 0, options.tls ? 1 : 0]
-  const [ws, mqtt5] = [options.ws ? 1 : 0, { none: 0, plain: 1, properties: 2 }[options.mqtt5 ?? 'none']]
-  const args = { port, messages, connections, window, rate: ratePerS, live, other, tls, ws, mqtt5, devices }
+  const args = { port, messages, connections, window, rate: ratePerS, live, other, tls, devices }
   return runScript<LoadResult>(
     'load.ts',
     Object.entries(args).flatMap(([name, value]) => [`--${name}`, String(value)]),

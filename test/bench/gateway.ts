@@ -22,10 +22,6 @@ export type Gateway = AsyncDisposable & {
   mqttPort: number
   /** Of the TLS listener; 0 where there is none. */
   tlsPort: number
-  /** Of the listener for WebSocket; 0 where there is none. */
-  wsPort: number
-  /** The same over TLS; 0 where there is no TLS listener either. */
-  wssPort: number
   /** From the start of the process until /readyz answered 200. */
   readyAfterMs: number
   /** Directory of the spool's database. */
@@ -39,17 +35,6 @@ export type Gateway = AsyncDisposable & {
 }
 
 const readyMaxMs = 120_000
-
-/** To a Mosquitto, or `text` without the name. */
-type Bridge = { port: number; connections: number } | { text: string }
-
-function bridgeText(bridge: Bridge | null): string {
-  if (bridge === null) return ''
-  if ('text' in bridge) return `  bridges: [{ name: depot, ${bridge.text} }]\n`
-  const { port, connections } = bridge
-  const shared = connections === 1 ? '' : `, share_group: gw, connections: ${connections}`
-  return `  bridges: [{ name: depot, url: "mqtt://127.0.0.1:${port}", topics: ["telemetry/v1/+"], client_id: gw${shared} }]\n`
-}
 
 let building: Promise<unknown> | null = null
 
@@ -72,10 +57,6 @@ type GatewayOptions = {
   otherPort?: number
   /** With a TLS listener beside the plain one. */
   tls?: boolean
-  /** With a listener for WebSocket; with `tls` also one over TLS. */
-  ws?: boolean
-  /** With a bridge named `depot`. */
-  bridge?: Bridge
 }
 
 /** A gateway with a folder of its own, and the sink that it delivers to. */
@@ -95,11 +76,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { folder, tls = false } = options
   const [mqttPort, opsPort] = [await freePort(), await freePort()]
   const tlsPort = tls ? await freePort() : 0
-  const wsPort = options.ws === true ? await freePort() : 0
-  const wssPort = tls && wsPort > 0 ? await freePort() : 0
   if (tls) await writeCertificate(folder)
   const config = join(folder, 'gateway.yaml')
-  await writeFile(config, configText({ ...options, mqttPort, tlsPort, wsPort, wssPort, opsPort }))
+  await writeFile(config, configText({ ...options, mqttPort, tlsPort, opsPort }))
   const logFile = join(folder, 'gateway.log')
   await build()
   const startedAtMs = performance.now()
@@ -130,8 +109,6 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     url,
     mqttPort,
     tlsPort,
-    wsPort,
-    wssPort,
     readyAfterMs,
     storePath: join(folder, 'spool', 'store'),
     status,
@@ -167,18 +144,16 @@ async function writeCertificate(folder: string): Promise<void> {
   await writeFile(join(folder, 'key.pem'), key, { mode: 0o600 })
 }
 
-type Ports = Record<'mqttPort' | 'tlsPort' | 'wsPort' | 'wssPort' | 'opsPort', number>
+type Ports = Record<'mqttPort' | 'tlsPort' | 'opsPort', number>
 
 function configText(options: Ports & GatewayOptions): string {
   const signals = [
     '- { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }',
     '- { type: OBD_TOTAL_ENGINE_TIME, path: engineHours.value, unit: h, part: ENGINE }',
   ].slice(0, options.signals)
-  const { sinkPort, tlsPort, ledger = true, otherPort = null, bridge = null } = options
+  const { sinkPort, tlsPort, ledger = true, otherPort = null } = options
   const files = 'tls: { cert: "${file:./cert.pem}", key: "${file:./key.pem}" }'
   const tls = tlsPort === 0 ? '' : `, { url: "mqtts://127.0.0.1:${tlsPort}", ${files} }`
-  const wss = options.wssPort === 0 ? '' : `, { url: "wss://127.0.0.1:${options.wssPort}/mqtt", ${files} }`
-  const ws = options.wsPort === 0 ? '' : `, { url: "ws://127.0.0.1:${options.wsPort}/mqtt" }`
   const mapping = `
     map:
       time:      { path: ts, format: ms }
@@ -199,7 +174,7 @@ ${signals.map((signal) => `        ${signal}`).join('\n')}`
     - { name: other, base_url: "http://127.0.0.1:${otherPort}" }`
   return `ingest:
   broker:
-    listeners: [{ url: "mqtt://127.0.0.1:${options.mqttPort}" }${tls}${ws}${wss}]
+    listeners: [{ url: "mqtt://127.0.0.1:${options.mqttPort}" }${tls}]
     access: { anonymous: true }
     # The load generator connects from one address, as fast as it can.
     limits:
@@ -208,7 +183,7 @@ ${signals.map((signal) => `        ${signal}`).join('\n')}`
       max_connections_per_address: 10000
       max_messages_per_s: 1000000
       max_bytes_per_s: 1GiB
-${bridgeText(bridge)}sources:
+sources:
   - name: trucks
     topic: telemetry/v1/{device}${mapping}${otherPort === null ? '' : other}
 devices: { unknown: accept }
@@ -226,7 +201,7 @@ log: { level: info }
 `
 }
 
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

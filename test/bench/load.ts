@@ -1,7 +1,7 @@
 // load.ts: the load generator, a process of its own.
 //
 //   node test/bench/load.ts --port P [--connections 16] [--window 64] [--messages 600000] [--bytes 320] [--rate 0]
-//     [--live 0] [--other 0] [--tls 0] [--ws 0] [--mqtt5 0] [--devices 1]
+//     [--live 0] [--other 0] [--tls 0] [--devices 1]
 //
 // Opens all connections first, then publishes: with `--rate 0` each connection keeps `window` messages unacked,
 // otherwise the connections take turns at `rate` messages a second. Each message is another one, and each PUBACK
@@ -13,10 +13,9 @@ import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { createLatency } from '../../src/simulate/ack-latency.ts'
 import type { LatencySummary } from '../../src/simulate/ack-latency.ts'
-import { createFrameReader, frameOf, upgradeRequest } from './frames.ts'
 import { numbersOf, writeLine } from './script.ts'
-import { answerBytes, connectPacket, createPublisher, isConnack, pubackIdAt } from './wire.ts'
-import type { Protocol, Publisher } from './wire.ts'
+import { answerBytes, connackPacket, connectPacket, createPublisher, pubackIdAt } from './wire.ts'
+import type { Publisher } from './wire.ts'
 
 export type LoadResult = {
   messages: number
@@ -45,15 +44,10 @@ const options = numbersOf({
   other: 0,
   /** 1: over TLS, with any certificate. */
   tls: 0,
-  /** 1: over WebSocket, path /mqtt. */
-  ws: 0,
-  /** 1: MQTT 5; 2: with a topic alias, user properties and a content type in each message. */
-  mqtt5: 0,
   /** Devices of each connection: it publishes for them in turn. */
   devices: 1,
 })
 const silenceMaxMs = 30_000
-const protocol: Protocol = options.mqtt5 === 0 ? '3.1.1' : options.mqtt5 === 1 ? '5' : '5 with properties'
 /** A paced run has no window: an identifier is used again after more time than acks may take. */
 const pacedIds = Math.ceil((options.rate / options.connections) * 2 * (silenceMaxMs / 1000))
 const idsOfEach = options.rate > 0 ? Math.min(20_000, Math.max(64, pacedIds)) : options.window * 2
@@ -110,12 +104,12 @@ function open(number: number, run: { runDigits: string; firstTimeMs: number }): 
   const device = devices[0]!
   const root = options.other > 0 ? 'telemetry/v2' : 'telemetry/v1'
   const publishers = devices.map((name) =>
-    createPublisher({ root, device: name, payloadBytes: options.bytes, protocol, ...run }),
+    createPublisher({ root, device: name, payloadBytes: options.bytes, ...run }),
   )
   return new Promise((resolve) => {
     const to = { port: options.port, host: '127.0.0.1', noDelay: true }
     const callback = (length: number) => {
-      onRead(readBuffer.subarray(0, length))
+      onBytes(readBuffer.subarray(0, length))
       return true
     }
     const onread = { buffer: readBuffer, callback }
@@ -132,31 +126,21 @@ function open(number: number, run: { runDigits: string; firstTimeMs: number }): 
       partial: Buffer.alloc(0),
     }
     let accepted = false
-    const connectNow = () => write(connection, connectPacket(device, protocol))
-    const isWebSocket = options.ws > 0
-    const onRead = isWebSocket ? createFrameReader(onBytes, { opened: connectNow, fail }) : onBytes
-    socket.on(isTls ? 'secureConnect' : 'connect', () => {
-      if (isWebSocket) socket.write(upgradeRequest(options.port))
-      else connectNow()
-    })
+    socket.on(isTls ? 'secureConnect' : 'connect', () => void socket.write(connectPacket(device)))
     socket.on('error', (error) => fail(`${device}: ${error.message}`))
     socket.on('close', () => fail(`${device}: the broker closed the connection`))
-    if (isTls) socket.setNoDelay(true).on('data', onRead)
+    if (isTls) socket.setNoDelay(true).on('data', onBytes)
 
     function onBytes(bytes: Buffer): void {
       if (accepted) {
         readAcks(connection, bytes)
         return
       }
-      if (!isConnack(bytes)) fail(`${device}: no CONNACK but ${bytes.toString('hex')}`)
+      if (!bytes.equals(connackPacket)) fail(`${device}: no CONNACK but ${bytes.toString('hex')}`)
       accepted = true
       resolve(connection)
     }
   })
-}
-
-function write({ socket }: Connection, bytes: Buffer): void {
-  socket.write(options.ws > 0 ? frameOf(bytes) : bytes)
 }
 
 function readAcks(connection: Connection, chunk: Buffer): void {
@@ -200,7 +184,7 @@ function publish(connection: Connection, count: number): void {
     end = publisher.writeNext(bytes, end, id)
   }
   sent += now
-  write(connection, bytes.subarray(0, end))
+  connection.socket.write(bytes.subarray(0, end))
 }
 
 function publishPaced(): void {

@@ -11,15 +11,12 @@ import { parseArgs } from 'node:util'
 import { realDisk } from './bench.ts'
 import type { BenchOptions, Figure } from './bench.ts'
 import { measureBacklog } from './figures/backlog.ts'
-import { measureBridges } from './figures/bridges.ts'
 import { measureDedup } from './figures/dedup.ts'
 import { measureDrainLive } from './figures/drain-live.ts'
-import { measureEngine } from './figures/engines.ts'
 import { measureLedger } from './figures/ledger.ts'
 import { measureLowRate } from './figures/low-rate.ts'
 import { measureManyConnections } from './figures/many-connections.ts'
 import { measureMapping, measureMappingShapes } from './figures/mapping.ts'
-import { measureProtocols } from './figures/protocols.ts'
 import { measurePubackLatency } from './figures/puback-latency.ts'
 import { measureSigning } from './figures/signing.ts'
 import { measureStatusLatency } from './figures/status-latency.ts'
@@ -50,7 +47,6 @@ const measures: readonly { yields: readonly string[]; measure: Measure }[] = [
       ),
   },
   { yields: ['tls_share'], measure: measureTlsShare },
-  { yields: ['mqtt5_share', 'mqtt5_properties_share', 'ws_share'], measure: measureProtocols },
   { yields: ['idle_memory'], measure: measureIdleMemory },
   { yields: ['low_rate'], measure: measureLowRate },
   { yields: ['many_connections'], measure: measureManyConnections },
@@ -63,9 +59,6 @@ const measures: readonly { yields: readonly string[]; measure: Measure }[] = [
   { yields: ['mapping_2kb', 'mapping_topics'], measure: measureMappingShapes },
   { yields: ['dedup'], measure: measureDedup },
   { yields: ['ledger'], measure: measureLedger },
-  { yields: ['bridge_1', 'bridge_4', 'bridge_16'], measure: measureBridges },
-  { yields: ['amqp_1', 'amqp_4'], measure: (options) => measureEngine('amqp', options) },
-  { yields: ['nats_1', 'nats_4'], measure: (options) => measureEngine('nats', options) },
   { yields: ['status_latency'], measure: measureStatusLatency },
   { yields: ['watched_16'], measure: measureWatched },
 ]

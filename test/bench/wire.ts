@@ -1,4 +1,4 @@
-// wire.ts: MQTT 3.1.1 and 5 by hand, for the load generator and its acker: a packet library costs more per message
+// wire.ts: MQTT 3.1.1 by hand, for the load generator and its acker: a packet library costs more per message
 // than the broker that is to be measured.
 //
 // A connection has one PUBLISH as a template. Each message is that template with three numbers moved on in
@@ -11,22 +11,12 @@ const pubackByte = 0x40
 /** Bytes of PUBACK and CONNACK. */
 export const answerBytes = 4
 
-/** Of the load: MQTT 5 without properties, or with a topic alias, two user properties and a content type. */
-export type Protocol = '3.1.1' | '5' | '5 with properties'
-
-export function connectPacket(clientId: string, protocol: Protocol = '3.1.1'): Buffer {
+export function connectPacket(clientId: string): Buffer {
   const keepaliveS = 120
   const cleanSession = 0x02
-  const level = protocol === '3.1.1' ? [0x04] : [0x05]
-  const noProperties = protocol === '3.1.1' ? [] : [0]
-  const start = [0x00, 0x04, ...Buffer.from('MQTT'), ...level, cleanSession]
-  const head = [...start, keepaliveS >> 8, keepaliveS & 0xff, ...noProperties]
+  const start = [0x00, 0x04, ...Buffer.from('MQTT'), 0x04, cleanSession]
+  const head = [...start, keepaliveS >> 8, keepaliveS & 0xff]
   return packet(0x10, Buffer.concat([Buffer.from(head), prefixed(clientId)]))
-}
-
-/** One that accepts; in MQTT 5 properties follow. */
-export function isConnack(bytes: Buffer): boolean {
-  return bytes[0] === 0x20 && bytes[2] === 0 && bytes[3] === 0 && bytes.length === 2 + (bytes[1] ?? 0)
 }
 
 export const connackPacket = Buffer.from([0x20, 0x02, 0x00, 0x00])
@@ -43,7 +33,6 @@ export function writePuback(target: Buffer, offset: number, messageId: number): 
 }
 
 export type Publisher = {
-  /** Bytes of the largest packet. */
   packetBytes: number
   payloadBytes: number
   /** Writes the next message of this device and returns where it ends; the caller gives the room. */
@@ -61,7 +50,6 @@ export type PublisherOptions = {
   firstTimeMs: number
   /** Six digits that no other run has, so that two runs on one gateway send nothing twice. */
   runDigits: string
-  protocol?: Protocol
 }
 
 export function createPublisher({
@@ -70,52 +58,31 @@ export function createPublisher({
   payloadBytes,
   firstTimeMs,
   runDigits,
-  protocol = '3.1.1',
 }: PublisherOptions): Publisher {
   const topic = `${root}/${device}`
   const message = messageOf({ device, payloadBytes, firstTimeMs, runDigits })
-  const publishOf = (name: string) =>
-    packet(publishByte, Buffer.concat([prefixed(name), Buffer.from([0, 0]), propertiesOf(protocol), message]))
-  // Later messages have the alias in the place of the topic.
-  const template = publishOf(protocol === '5 with properties' ? '' : topic)
-  const first = publishOf(topic)
-  let isFirst = true
+  const template = packet(publishByte, Buffer.concat([prefixed(topic), Buffer.from([0, 0]), message]))
   const payloadAt = template.length - message.length
-  const messageIdAt = payloadAt - propertiesOf(protocol).length - 2
+  const messageIdAt = payloadAt - 2
   const text = template.toString('latin1')
   const fieldEnd = (name: string, digits: number) => text.indexOf(name) + name.length + digits - 1
   const time = { last: fieldEnd('"ts":', 13), digits: 13 }
   const sequence = { last: fieldEnd('"seq":"', 10), digits: 10 }
   const latitude = { last: fieldEnd('"lat":51.', 6), digits: 6 }
   return {
-    packetBytes: first.length,
+    packetBytes: template.length,
     payloadBytes: message.length,
     writeNext(target, offset, messageId) {
       increment(template, time)
       increment(template, sequence)
       increment(template, latitude)
       template.writeUInt16BE(messageId, messageIdAt)
-      if (!isFirst) return offset + template.copy(target, offset)
-      isFirst = false
-      const behindTopic = template.length - messageIdAt
-      template.copy(first, first.length - behindTopic, messageIdAt)
-      return offset + first.copy(target, offset)
+      return offset + template.copy(target, offset)
     },
     setTime(timeMs) {
       template.write(String(timeMs - 1), time.last - time.digits + 1, 'latin1')
     },
   }
-}
-
-function propertiesOf(protocol: Protocol): Buffer {
-  if (protocol === '3.1.1') return Buffer.alloc(0)
-  if (protocol === '5') return Buffer.from([0])
-  const user = (name: string, value: string) => [Buffer.from([0x26]), prefixed(name), prefixed(value)]
-  const contentType = [Buffer.from([0x03]), prefixed('application/json')]
-  const topicAlias = [Buffer.from([0x23, 0, 1])]
-  const section = [...topicAlias, ...contentType, ...user('shift', 'night'), ...user('firmware', '4.17.2')]
-  const bytes = Buffer.concat(section)
-  return Buffer.concat([Buffer.from([bytes.length]), bytes])
 }
 
 /** A message as the example mapping reads it, padded to the size that was asked for. */

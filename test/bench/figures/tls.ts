@@ -1,5 +1,5 @@
 // tls.ts: what TLS costs: acknowledged messages a second over TLS as a share of plain TCP, and anonymous memory of an
-// idle connection of each kind, over WebSocket too.
+// idle connection of each kind.
 //
 // One gateway with both listeners; the kinds take turns. The load generator decrypts in its own process.
 
@@ -45,21 +45,20 @@ export async function measureTlsShare(options: BenchOptions): Promise<Figure[]> 
   ]
 }
 
-/** Targets; null where there is none. */
-const idleKb = { plain: 40, tls: 90, ws: null, wss: null } as const
+const idleKb = { plain: 40, tls: 90 } as const
 
 export async function measureIdleMemory(options: BenchOptions): Promise<Figure[]> {
   const count = Math.max(100, Math.round(5000 * options.scale))
   const figures: Figure[] = []
-  for (const kind of ['plain', 'tls', 'ws', 'wss'] as const) {
-    await using started = await startWithSink(options, { tls: true, ws: true })
-    const { mqttPort, tlsPort, wsPort, wssPort, pid } = started.gateway
-    const port = { plain: mqttPort, tls: tlsPort, ws: wsPort, wss: wssPort }[kind]
-    const how = { tls: kind === 'tls' || kind === 'wss' ? 1 : 0, ws: kind.startsWith('ws') ? 1 : 0 }
+  for (const kind of ['plain', 'tls'] as const) {
+    await using started = await startWithSink(options, { tls: true })
+    const { mqttPort, tlsPort, pid } = started.gateway
+    const port = kind === 'tls' ? tlsPort : mqttPort
+    const tls = kind === 'tls' ? 1 : 0
     const open = (connections: number) =>
       startServer(
         'idle.ts',
-        Object.entries({ port, connections, ...how }).flatMap(([name, value]) => [`--${name}`, `${value}`]),
+        Object.entries({ port, connections, tls }).flatMap(([name, value]) => [`--${name}`, `${value}`]),
       )
     // Code and buffers that the first connections need are not theirs.
     await using _first = await open(50)
@@ -67,14 +66,13 @@ export async function measureIdleMemory(options: BenchOptions): Promise<Figure[]
     await using _idle = await open(count)
     const after = await quietBytes(pid)
     const value = (after - before) / count / 1000
-    const most = idleKb[kind]
     figures.push(
       figureOf({
         figure: `idle_memory_${kind}`,
         value,
         digits: 1,
         unit: 'KB of anonymous memory a connection',
-        ...(most !== null && { atMost: most }),
+        atMost: idleKb[kind],
         detail: { connections: count, beforeMb: rounded(before / 1e6, 1), afterMb: rounded(after / 1e6, 1) },
       }),
     )
