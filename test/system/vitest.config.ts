@@ -44,8 +44,10 @@ export default defineConfig({
             'test/crash/*-*.test.ts',
             // `npm test` has them over TCP.
             'test/ingest/mqtt/*.test.ts',
+            // `npm test` has a sample.
+            'test/mapping/{encodings/hostile-bodies,expression/hostile-values}.test.ts',
           ],
-          env: { TRANSPORTS: 'tls ws wss' },
+          env: { TRANSPORTS: 'tls ws wss', HOSTILE_MESSAGES: '300' },
           exclude: [...alone, ...withEngines, ...mutations],
           // Most of the time they wait for a process, a disk or a broker.
           maxWorkers: availableParallelism() + 1,
