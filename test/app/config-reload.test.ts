@@ -105,18 +105,6 @@ describe('a changed file', () => {
     await pipeline.until(() => pipeline.status().totals.delivered === 2)
     expect(delivered(pipeline)).toHaveLength(2)
   })
-
-  test('in an option that needs a restart is reported and not applied', async () => {
-    const { pipeline, edit } = await start()
-    await edit('max_bytes: 1GiB', 'max_bytes: 2GiB')
-    await pipeline.until(() => countOf(pipeline, 'restart_needed') === 1)
-    expect(pipeline.events.find(({ kind }) => kind === 'restart_needed')).toMatchObject({
-      options: ['spool.max_bytes'],
-    })
-    await edit('max_bytes: 2GiB', 'max_bytes: 1GiB')
-    await pipeline.until(() => countOf(pipeline, 'restart_needed') === 2)
-    expect(pipeline.events.findLast(({ kind }) => kind === 'restart_needed')).toMatchObject({ options: [] })
-  })
 })
 
 describe('a reload on request', () => {

@@ -187,10 +187,3 @@ describe('a renewed certificate', () => {
     expect(keys()).toEqual(['delivery delivery.tls'])
   })
 })
-
-test('a changed ledger needs a restart', async () => {
-  const { pipeline, edit } = await start({ delivery: '', files: {} })
-  await edit({ ledger: '8d' })
-  await pipeline.until(() => restarts(pipeline).length === 1)
-  expect(restarts(pipeline)).toEqual([['ledger.retention']])
-})

