@@ -6,6 +6,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { GatewayError } from '../std/gateway-error.ts'
 import {
   effects,
+  linesOfBlocks,
   metaOf,
   operationNamed,
   operations,
@@ -203,7 +204,7 @@ export function printOperation(
   const asks = 'yes' in operation.parameters.shape
   printAnswer(io, options, answer, (_, width) =>
     textOfLines([
-      ...(operation.text?.(answer, { width, now: at, values, prints }) ?? []),
+      ...linesOfBlocks(operation.text?.(answer, { now: at, values, prints }) ?? [], width),
       ...(dryRun && effects[operation.effect].isRecorded
         ? [`Nothing was changed.${asks ? ' Add --yes to do it.' : ''}`]
         : []),

@@ -5,7 +5,7 @@ import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daem
 import { textOfLines } from '../../std/text-table/text-lines.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { notes } from '../terminal/text-format.ts'
-import { deviceText, type ShownDevice } from '../../ops/ops.ts'
+import { deviceText, linesOfBlocks, type ShownDevice } from '../../ops/ops.ts'
 import { messagesText } from './device-messages-text.ts'
 
 export const showCommand: BuildCommand = (io, done) =>
@@ -28,9 +28,7 @@ export const showCommand: BuildCommand = (io, done) =>
       const device = (await requestByOptions(options, io, request)) as ShownDevice
       const now = Date.parse(device.now)
       printAnswer(io, options, device, (view, width) =>
-        textOfLines(deviceText(view, { now, width, values: {}, prints: new Set() })).concat(
-          messagesText(view, width),
-        ),
+        textOfLines(linesOfBlocks(deviceText(view, { now }), width)).concat(messagesText(view, width)),
       )
       done(0)
     })

@@ -5,7 +5,6 @@ import { z } from 'zod'
 import { isoTimes } from '../../std/iso-times.ts'
 import { formatDuration } from '../../std/quantity.ts'
 import { agoSince } from '../../std/text-table/text-lines.ts'
-import { columns } from '../../std/text-table/text-table.ts'
 import { alertsSchema, alertTestSchema } from '../http/answer-schemas/alert-schemas.ts'
 import { notFound, ok, starting } from '../http/json-answer.ts'
 import { noParameters, text } from '../http/http-routing/parameters.ts'
@@ -21,7 +20,7 @@ export const alertOperations: readonly Operation[] = [
     means: 'The receivers.',
     schema: alertsSchema,
     answer: ({ source }) => ok(isoTimes({ receivers: source.stages.alerts?.receivers() ?? [] })),
-    text({ receivers }, { now, width }) {
+    text({ receivers }, { now }) {
       if (receivers.length === 0) return [noReceivers]
       const head = ['receiver', 'type', 'target', 'last sent', 'waiting', 'failed tries']
       const rows = receivers.map((one) => [
@@ -36,7 +35,7 @@ export const alertOperations: readonly Operation[] = [
       ])
       const failing = receivers.filter(({ failures }) => failures > 0)
       return [
-        ...columns([head, ...rows], width),
+        { caption: 'receivers', head, rows },
         ...(failing.length > 0 ? [''] : []),
         ...failing.map(({ name, lastFailure, nextTryAt }) => {
           const wait = nextTryAt === null ? 0 : Math.max(0, Date.parse(nextTryAt) - now)

@@ -5,12 +5,12 @@ import type { z } from 'zod'
 import { assertNever } from '../../std/assert.ts'
 import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
 import { agoSince } from '../../std/text-table/text-lines.ts'
-import { columns } from '../../std/text-table/text-table.ts'
 import { heldReasons, type HeldReason } from '../../domain/held.ts'
 import { heldActs } from '../conditions/delivery-conditions.ts'
 import type { batchSchema, batchesSchema } from '../http/answer-schemas/answer-schemas.ts'
 import type { batchActionSchema } from '../http/answer-schemas/control-schemas.ts'
 import { isGiven, type Shown } from './operation.ts'
+import type { Block, Cell } from './shown-block.ts'
 
 type Batches = z.output<typeof batchesSchema>
 type View = Batches['batches'][number]
@@ -20,19 +20,19 @@ const head = [
   'batchId',
   'provider',
   'lane',
-  'payloads',
-  'size',
+  '*payloads',
+  '*size',
   'sealed',
   'state',
-  'sent',
+  '*sent',
   'requestId',
   'next try',
 ]
 
 export function batchesText(
   { groups, batches, moreBatches }: Batches,
-  { now, width, values }: Shown<{ id: unknown; limit: number }>,
-): string[] {
+  { now, values }: Shown<{ id: unknown; limit: number }>,
+): Block[] {
   const { id: _ids, limit: _limit, ...filter } = values
   const isFiltered = Object.values(filter).some(isGiven)
   if (batches.length === 0) return [isFiltered ? 'No sealed batch matches.' : 'There are no sealed batches.']
@@ -45,7 +45,7 @@ export function batchesText(
         `provider ${one.provider}, oldest ${agoSince(one.oldestAt, now)}`,
     ),
     '',
-    ...columns([head, ...batches.map((view) => rowOf(view, now))], width),
+    { caption: 'sealed batches', head, rows: batches.map((view) => rowOf(view, now)) },
     ...(moreBatches > 0
       ? [`${plural(moreBatches, 'more batch', 'more batches')}. --limit shows more of them.`]
       : []),
@@ -57,15 +57,15 @@ function sizeText({ batches, payloads }: { batches: number; payloads: number }):
   return `${plural(batches, 'batch', 'batches')} with ${plural(payloads, 'payload')}`
 }
 
-function rowOf(view: View, now: number): string[] {
+function rowOf(view: View, now: number): Cell[] {
   const { batchId, provider, role, payloads, bytes, sealedAt, state, held, submissions } = view
   return [
-    batchId,
+    { text: batchId, to: ['/page/batch', { id: batchId }] },
     provider,
     role,
     String(payloads),
     formatSize(bytes),
-    agoSince(sealedAt, now),
+    { text: agoSince(sealedAt, now), at: sealedAt },
     held === null ? state : `held: ${held.reason}, ${agoSince(held.since, now)}`,
     String(submissions),
     view.lastRequestId ?? '-',
@@ -84,9 +84,9 @@ function reasonText(reason: HeldReason): string {
   return `${reason}: ${heldReasons[reason]}. ${heldActs[reason]}`
 }
 
-export function batchText(detail: z.output<typeof batchSchema>, { width }: Shown<unknown>): string[] {
+export function batchText(detail: z.output<typeof batchSchema>): Block[] {
   const { held, contents, answers } = detail
-  const rows = [
+  const facts: [string, Cell][] = [
     ['batchId', detail.batchId],
     ['provider', detail.provider],
     ['lane', detail.role],
@@ -95,23 +95,34 @@ export function batchText(detail: z.output<typeof batchSchema>, { width }: Shown
     ['state', held === null ? detail.state : `held since ${zonedTime(held.since)}`],
     ...(held === null
       ? []
-      : [
+      : ([
           ['why', held.why],
           ['reason', reasonText(held.reason)],
-        ]),
+        ] as [string, Cell][])),
     ['submissions', String(detail.submissions)],
     ['processed', detail.mayBeProcessed ? 'perhaps' : 'no: every submission was refused'],
     ['requestId', detail.lastRequestId ?? '-'],
     ['next try', detail.nextTryAt === null ? '-' : zonedTime(detail.nextTryAt)],
   ]
-  const answerRows = answers.map((one) => [`  ${zonedTime(one.at)}`, one.requestId ?? '-', one.text])
-  const payloadRows = contents.map(({ payloadId, device }) => [`  ${payloadId}`, device ?? '-'])
+  const answerRows = answers.map(
+    (one) =>
+      [
+        zonedTime(one.at),
+        { text: one.requestId ?? '-', to: ['/page/ledger', { request: one.requestId ?? '' }] },
+        one.text,
+      ] satisfies Cell[],
+  )
+  const payloadRows = contents.map(
+    ({ payloadId, device }) =>
+      [
+        { text: payloadId, to: ['/page/ledger', { payload: payloadId }] },
+        device === null ? '-' : { text: device, to: ['/page/device', { key: device }] },
+      ] satisfies Cell[],
+  )
   return [
-    ...columns(rows, width),
-    ...(answers.length === 0 ? [] : ['', 'last answers', ...columns(answerRows, width)]),
-    '',
-    'payloads',
-    ...columns(payloadRows, width),
+    { facts },
+    { caption: 'last answers', head: ['when', 'requestId', 'answer'], rows: answerRows },
+    { caption: 'payloads', head: ['payload', 'device'], rows: payloadRows },
   ]
 }
 

@@ -5,12 +5,12 @@ import type { z } from 'zod'
 import { formatSize, plural } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
 import { agoSince } from '../../std/text-table/text-lines.ts'
-import { columns } from '../../std/text-table/text-table.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import { namedProperties } from '../../domain/message.ts'
 import type { IsoTimes } from '../../std/iso-times.ts'
 import type { deadLettersSchema } from '../http/answer-schemas/answer-schemas.ts'
 import { isGiven, type Shown } from './operation.ts'
+import type { Block, Cell } from './shown-block.ts'
 
 type Listed = z.output<typeof deadLettersSchema>
 
@@ -47,40 +47,37 @@ function devicesText({ devices = [], moreDevices = 0 }: IsoTimes<DeadLetter>): s
 /** A dead letter, as `deadLetterSchema` has it without its members. */
 export function deadLetterText(
   { id, deadLetter }: { id: string; deadLetter: IsoTimes<DeadLetter> },
-  { width, prints }: Shown<unknown>,
-): string[] {
+  { prints }: Shown<unknown>,
+): Block[] {
   const hex = prints.has('hex')
   const { stage, reason, detail, at, provider, device, payloadId, batchId, requestId, failure, payload } =
     deadLetter
-  const rows: [string, string | null][] = [
+  const facts: [string, Cell | null][] = [
     ['dead letter', id],
     ['stage', stage],
     ['reason', reason],
     ['detail', detail],
     ['since', zonedTime(at)],
     ['provider', provider],
-    ['device', device],
+    ['device', device === null ? null : { text: device, to: ['/page/device', { key: device }] }],
     ['devices', devicesText(deadLetter)],
-    ['payloadId', payloadId],
+    ['payloadId', payloadId && { text: payloadId, to: ['/page/ledger', { payload: payloadId }] }],
     ['batchId', batchId],
-    ['requestId', requestId],
+    ['requestId', requestId && { text: requestId, to: ['/page/ledger', { request: requestId }] }],
     ['error type', failure?.errorType ?? null],
     ['error message', failure?.errorMessage ?? null],
     ...envelopeRows(deadLetter),
   ]
   const fields = failure?.validationErrorDetails ?? []
   return [
-    ...columns(
-      rows.filter((row): row is [string, string] => row[1] !== null),
-      width,
-    ),
-    ...(fields.length > 0 ? ['', 'fields that the service refused:'] : []),
-    ...columns(
-      fields.map(({ field, message }) => [`  ${field}`, message]),
-      width,
-    ),
-    ...messageLines(deadLetter, hex),
-    ...(payload === null ? [] : ['', 'payload:', ...linesOf(JSON.stringify(payload, null, 2))]),
+    { facts },
+    {
+      caption: 'fields that the service refused',
+      head: ['field', 'message'],
+      rows: fields.map(({ field, message }) => [field, message]),
+    },
+    ...messageBlocks(deadLetter, hex),
+    ...(payload === null ? [] : [{ title: 'payload', lines: linesOf(JSON.stringify(payload, null, 2)) }]),
   ]
 }
 
@@ -102,12 +99,12 @@ function envelopeRows({ envelope }: IsoTimes<DeadLetter>): [string, string | nul
   ]
 }
 
-function messageLines({ envelope }: IsoTimes<DeadLetter>, hex: boolean): string[] {
+function messageBlocks({ envelope }: IsoTimes<DeadLetter>, hex: boolean): Block[] {
   if (envelope === null) return []
   const bytes = Buffer.from(envelope.bytes, 'base64')
   const text = hex ? null : textIn(bytes)
-  const head = `message, ${formatSize(bytes.length)}${text === null ? ', in hexadecimal' : ''}:`
-  return ['', head, ...(text === null ? hexLines(bytes) : linesOf(text))]
+  const title = `message, ${formatSize(bytes.length)}${text === null ? ', in hexadecimal' : ''}`
+  return [{ title, lines: text === null ? hexLines(bytes) : linesOf(text) }]
 }
 
 /** Null where the bytes are not printable UTF-8. */

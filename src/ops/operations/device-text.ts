@@ -5,11 +5,11 @@ import type { z } from 'zod'
 import { deviceStateNames, deviceStates, type DeviceState } from '../../domain/device-state.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote, visible } from '../../std/quote.ts'
-import { columns } from '../../std/text-table/text-table.ts'
 import { agoSince } from '../../std/text-table/text-lines.ts'
 import { connectFacts } from '../connect-facts.ts'
 import type { deviceSchema, devicesSchema } from '../http/answer-schemas/device-schemas.ts'
 import type { Shown } from './operation.ts'
+import type { Block, Cell } from './shown-block.ts'
 
 type Devices = z.output<typeof devicesSchema>
 type Device = Devices['devices'][number]
@@ -40,10 +40,9 @@ export function devicesText(
   { total, states, restored, devices, clients, clientsForgotten }: Devices,
   {
     now,
-    width,
     values,
   }: Shown<{ find?: string | undefined } & { [name in (typeof filters)[number]]?: string | undefined }>,
-): string[] {
+): Block[] {
   const { find } = values
   const given = filters.filter((name) => values[name] !== undefined)
   const none =
@@ -68,7 +67,7 @@ export function devicesText(
     `${plural(total, 'device')}${stateCountsText(states, ': ')}.`,
     ...(restored ? [] : ['The records of the time before the start are not read yet.']),
     '',
-    ...columns([head, ...rows], width),
+    { caption: 'devices', head, rows },
     ...(devices.length < total ? [`and ${total - devices.length} more`] : []),
     ...withheldLines(devices),
     ...clientLines(clients, now),
@@ -81,20 +80,24 @@ export function devicesText(
 /** With its last messages, where they were asked for. */
 export type ShownDevice = z.output<typeof deviceSchema>
 
-export function deviceText(view: ShownDevice, { now, width }: Shown<unknown>): string[] {
-  const { client, position, lastAccepted, lastRefused, medianGapMs, reasons } = view
+export function deviceText(view: Device, { now }: Pick<Shown<unknown>, 'now'>): Block[] {
+  const { client, position, lastAccepted, lastRefused, medianGapMs, reasons, withheld } = view
   const ago = (at: string | null) => (at === null ? 'never' : `${zonedTime(at)}, ${agoSince(at, now)}`)
-  const rows = [
+  const answer = (text: string, requestId: string | null): Cell => ({
+    text: `${text} requestId ${requestId ?? '-'}`,
+    ...(requestId !== null && { to: ['/page/ledger', { request: requestId }] }),
+  })
+  const facts: [string, Cell | null][] = [
     ['device', view.device],
     ['asset', view.listed ? (view.assetId ?? '-') : kindTexts[view.kind]],
-    ['provider', view.provider ?? '-'],
-    ['source', view.source ?? '-'],
+    ['provider', view.provider === null ? '-' : alike('provider', view.provider)],
+    ['source', view.source === null ? '-' : alike('source', view.source)],
     [
       'state',
       deviceStates[view.state].words + (view.since === null ? '' : ` since ${zonedTime(view.since)}`),
     ],
-    ...(view.why === null ? [] : [['why', view.why]]),
-    ...(view.mutedUntil === null ? [] : [['muted until', mutedText(view)]]),
+    ['why', view.why],
+    ['muted until', view.mutedUntil === null ? null : mutedText(view)],
     ['last message', ago(view.lastSeen)],
     ['first message', ago(view.firstSeen)],
     ['messages', `${view.messages}, ${view.messagesPerHour} in the last hour`],
@@ -109,39 +112,54 @@ export function deviceText(view: ShownDevice, { now, width }: Shown<unknown>): s
     ],
     [
       'last accepted',
-      lastAccepted === null ? 'never' : `${ago(lastAccepted.at)}, requestId ${lastAccepted.requestId ?? '-'}`,
+      lastAccepted === null ? 'never' : answer(`${ago(lastAccepted.at)},`, lastAccepted.requestId),
     ],
     [
       'last refused',
       lastRefused === null
         ? 'never'
-        : `${ago(lastRefused.at)}, ${lastRefused.outcome}: ${lastRefused.reason ?? '-'}, ` +
-          `${lastRefused.detail ?? ''} requestId ${lastRefused.requestId ?? '-'}`,
+        : answer(
+            `${ago(lastRefused.at)}, ${lastRefused.outcome}: ${lastRefused.reason ?? '-'}, ${lastRefused.detail ?? ''}`,
+            lastRefused.requestId,
+          ),
     ],
     ['duplicates', String(view.duplicates)],
     ['ignored', String(view.ignored)],
     ['dead letters', String(view.deadLetters)],
     ['quarantined', String(view.quarantined)],
   ]
-  const lost = reasons.map(({ kind, source, reason, count, firstAt, lastAt }) => [
-    `  ${kind}`,
-    source ?? '-',
-    reason,
-    String(count),
-    zonedTime(firstAt),
-    zonedTime(lastAt),
-  ])
   return [
-    ...columns(rows, width),
-    ...(lost.length === 0
-      ? []
-      : [
-          '',
-          'messages without a payload',
-          ...columns([['  kind', 'source', 'reason', 'count', 'first', 'last'], ...lost], width),
-        ]),
-    ...withheldLines([view]),
+    { facts },
+    {
+      caption: 'messages without a payload',
+      head: ['kind', 'source', 'reason', '*count', 'first', 'last'],
+      rows: reasons.map(({ kind, source, reason, count, firstAt, lastAt }) => [
+        kind,
+        source ?? '-',
+        reason,
+        String(count),
+        zonedTime(firstAt),
+        zonedTime(lastAt),
+      ]),
+    },
+    {
+      caption: 'values that were left out, or are doubtful',
+      head: ['field', 'source', 'reason', '*values', 'sent', 'last'],
+      rows: withheld.map(({ field, source, reason, count, isSent, lastValue }) => [
+        field,
+        source,
+        reason,
+        String(count),
+        isSent ? 'sent' : 'omitted',
+        lastValue === null ? '-' : String(lastValue),
+      ]),
+    },
   ]
+}
+
+/** The devices that have it, too. */
+function alike(name: 'source' | 'provider' | 'address', value: string): Cell {
+  return { text: value, to: ['/page/devices', { [name]: value }] }
 }
 
 /** Its silence is no problem until then. */
@@ -149,7 +167,7 @@ function mutedText({ mutedUntil, mutedBy }: Pick<Device, 'mutedUntil' | 'mutedBy
   return `${zonedTime(mutedUntil ?? '')}, by ${mutedBy === 'table' ? 'the device table' : '`devices mute`'}`
 }
 
-function connectionRows(client: Client | null): string[][] {
+function connectionRows(client: Client | null): [string, Cell | null][] {
   if (client === null) return [['connection', '-']]
   const {
     clientId,
@@ -169,20 +187,18 @@ function connectionRows(client: Client | null): string[][] {
     ['client id', clientId === '' ? '-' : clientId],
     ['identity', identity ?? '-'],
     ['user name', userName ?? '-'],
-    ['address', address ?? '-'],
+    ['address', address === null ? '-' : alike('address', address)],
     ['protocol', protocol ?? '-'],
-    ...(connect === null ? [] : connectFacts(connect).map((fact) => [...fact])),
+    ...(connect === null ? [] : connectFacts(connect).map(([name, text]): [string, string] => [name, text])),
     ['take-overs', String(takeOvers)],
     ['refused by a rule', plural(refusedMessages, 'message')],
-    ...(unnamed
-      ? [
-          [
-            'names no device',
-            `${plural(unnamed.count, 'message')}, the last at ${zonedTime(unnamed.at)} on ${quote(unnamed.topic, 120)}: ${unnamed.reason}`,
-          ],
-        ]
-      : []),
-    ...(fault === null ? [] : [['last fault', `${zonedTime(fault.at)}, ${fault.reason}: ${fault.detail}`]]),
+    [
+      'names no device',
+      unnamed
+        ? `${plural(unnamed.count, 'message')}, the last at ${zonedTime(unnamed.at)} on ${quote(unnamed.topic, 120)}: ${unnamed.reason}`
+        : null,
+    ],
+    ['last fault', fault === null ? null : `${zonedTime(fault.at)}, ${fault.reason}: ${fault.detail}`],
   ]
 }
 

@@ -6,7 +6,6 @@ import { z } from 'zod'
 import { isoTimes } from '../../std/iso-times.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
-import { columns } from '../../std/text-table/text-table.ts'
 import { callerText, readAudit } from '../audit/audit.ts'
 import { auditSchema } from '../http/answer-schemas/answer-schemas.ts'
 import { probeSchema, reloadSchema } from '../http/answer-schemas/control-schemas.ts'
@@ -57,7 +56,7 @@ export const gatewayOperations: readonly Operation[] = [
       const shown = providers.map(({ ratePerS, ...one }) => ({ ...one, payloadsPerSecond: ratePerS }))
       return ok(isoTimes({ now, providers: shown }))
     },
-    text({ providers }, { now, width }) {
+    text({ providers }, { now }) {
       const rows = providers.map(({ name, endpoint, nextAttemptAt, lastRequestId, inFlight }) => [
         name,
         endpoint,
@@ -67,7 +66,7 @@ export const gatewayOperations: readonly Operation[] = [
         lastRequestId ?? '-',
       ])
       return [
-        ...columns([['provider', 'endpoint', 'next attempt', 'last requestId'], ...rows], width),
+        { caption: 'providers', head: ['provider', 'endpoint', 'next attempt', 'last requestId'], rows },
         ...(areAvailable({ providers }) ? [] : ['', '`status` shows the reason.']),
       ]
     },

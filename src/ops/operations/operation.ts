@@ -12,6 +12,7 @@ import type { JsonAnswer } from '../http/json-answer.ts'
 import type { Route, RouteRequest } from '../http/http-routing/route.ts'
 import type { Right } from '../http/request-rights/request-rights.ts'
 import type { DaemonControl } from '../types.ts'
+import type { Block } from './shown-block.ts'
 
 /** What it does, and with that who may, and whether it is in the audit log. */
 export const effects = {
@@ -31,9 +32,8 @@ export type ControlAnswer = JsonAnswer | { lines: AsyncIterable<string> }
 /** What is wrong with parameters that are each right: words for people at a shell, too. */
 export type Refusal = { what: string; why: string; act: string }
 
-/** `width`: columns of the terminal. `now`: of the answer where it has one, so that clocks may differ. */
+/** `now`: of the answer where it has one, so that clocks may differ. */
 export type Shown<Values> = {
-  width: number
   now: EpochMs
   values: Values
   /** Flags of `prints` that are given. */
@@ -67,7 +67,7 @@ export type Operation = Pick<Route, 'body'> & {
   refuses?(values: unknown): Refusal | null
   answer(request: Answered, control: DaemonControl): Promise<ControlAnswer> | ControlAnswer
   /** The answer for a person. Without it, there is no command, or it has a file of its own in src/cli. */
-  text?(answer: unknown, shown: Shown<unknown>): readonly string[]
+  text?(answer: unknown, shown: Shown<unknown>): readonly Block[]
   /** Exit status 1 of the command where it is false. */
   isDone?(answer: unknown, values: unknown): boolean
 }
@@ -83,7 +83,7 @@ type OperationOf<Shape extends z.ZodRawShape, Schema extends z.ZodType> = Omit<
     request: RouteRequest<z.output<z.ZodObject<Shape>>>,
     control: DaemonControl,
   ): Promise<ControlAnswer> | ControlAnswer
-  text?(answer: z.output<Schema>, shown: Shown<z.output<z.ZodObject<Shape>>>): readonly string[]
+  text?(answer: z.output<Schema>, shown: Shown<z.output<z.ZodObject<Shape>>>): readonly Block[]
   isDone?(answer: z.output<Schema>, values: z.output<z.ZodObject<Shape>>): boolean
 }
 

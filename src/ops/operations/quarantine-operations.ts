@@ -5,7 +5,6 @@ import { GatewayError } from '../../std/gateway-error.ts'
 import { isoTimes } from '../../std/iso-times.ts'
 import { plural } from '../../std/quantity.ts'
 import { agoSince, countLines } from '../../std/text-table/text-lines.ts'
-import { columns } from '../../std/text-table/text-table.ts'
 import type { StageViews } from '../types.ts'
 import { quarantineSchema } from '../http/answer-schemas/answer-schemas.ts'
 import { dropSchema, releaseSchema } from '../http/answer-schemas/control-schemas.ts'
@@ -16,6 +15,7 @@ import type { HttpSource } from '../http/http-routing/route.ts'
 import { quarantineOf } from '../http/quarantine-view.ts'
 import { operation, selectionRefused, type ControlAnswer, type Operation, type Shown } from './operation.ts'
 import { duplicatesLines } from './remap-text.ts'
+import type { Block, Cell } from './shown-block.ts'
 
 const which = {
   device: text('Only messages of this device.', { value: 'name' }),
@@ -168,33 +168,40 @@ export function missingLines(missing: number): string[] {
   return missing === 0 ? [] : [`  ${plural(missing, 'id')} not found`]
 }
 
-function groupsText({ scanned, more, shelves, groups }: View, { now, width }: Shown<unknown>): string[] {
+function groupsText({ scanned, more, shelves, groups }: View, { now }: Shown<unknown>): Block[] {
   if (scanned === 0) return ['The quarantine is empty.']
-  const rows = groups.map((one) => [
-    one.device ?? '-',
-    one.reason,
-    String(one.messages),
-    agoSince(one.oldestAt, now),
-    agoSince(one.latestAt, now),
-    one.detail,
-  ])
+  const rows = groups.map(
+    (one) =>
+      [
+        one.device === null ? '-' : { text: one.device, to: ['/page/device', { key: one.device }] },
+        one.reason,
+        String(one.messages),
+        { text: agoSince(one.oldestAt, now), at: one.oldestAt },
+        { text: agoSince(one.latestAt, now), at: one.latestAt },
+        one.detail,
+      ] satisfies Cell[],
+  )
   const all = shelves.reduce((sum, { messages }) => sum + messages, 0)
-  const head = ['device', 'reason', 'messages', 'oldest', 'latest', 'detail of the latest']
   return [
-    ...columns([head, ...rows], width),
+    {
+      caption: 'by device and reason, the most messages first',
+      head: ['device', 'reason', '*messages', 'oldest', 'latest', 'detail of the latest'],
+      rows,
+    },
     ...(more ? [`The list is incomplete: there are ${plural(all, 'message')}.`] : []),
   ]
 }
 
-function messagesText({ scanned, messages }: View, { now, width }: Shown<unknown>): string[] {
+function messagesText({ scanned, messages }: View, { now }: Shown<unknown>): Block[] {
   if (scanned === 0) return ['The quarantine has no messages of this device.']
   const rows = messages.map((one) => [
     one.id,
     one.reason,
-    agoSince(one.arrivedAt, now),
+    { text: agoSince(one.arrivedAt, now), at: one.arrivedAt },
     one.topic,
     one.detail,
   ])
   const rest = messages.length < scanned ? [`and ${scanned - messages.length} more`] : []
-  return [...columns([['id', 'reason', 'arrived', 'topic', 'detail'], ...rows], width), ...rest]
+  const head = ['id', 'reason', 'arrived', 'topic', 'detail']
+  return [{ caption: 'messages, the oldest first', head, rows }, ...rest]
 }

@@ -4,12 +4,12 @@ import { isAbsolute, normalize, sep } from 'node:path'
 import { z } from 'zod'
 import type { LaneId, ProviderName } from '../../domain/ids.ts'
 import { formatSize, plural } from '../../std/quantity.ts'
-import { columns } from '../../std/text-table/text-table.ts'
 import { assignLaneSchema, verifySchema } from '../http/answer-schemas/control-schemas.ts'
 import { badParameter, ok, starting } from '../http/json-answer.ts'
 import { noParameters, requiredInteger, requiredText } from '../http/http-routing/parameters.ts'
 import { providerRefused } from './batches-operations.ts'
-import { operation, type Operation, type Shown } from './operation.ts'
+import { operation, type Operation } from './operation.ts'
+import type { Block } from './shown-block.ts'
 
 export const spoolOperations: readonly Operation[] = [
   operation({
@@ -69,10 +69,14 @@ export const spoolOperations: readonly Operation[] = [
   }),
 ]
 
-function verifyText(
-  { ok: isSound, tables, lanes, shelves, problems, problemsHidden }: z.output<typeof verifySchema>,
-  { width }: Shown<unknown>,
-): string[] {
+function verifyText({
+  ok: isSound,
+  tables,
+  lanes,
+  shelves,
+  problems,
+  problemsHidden,
+}: z.output<typeof verifySchema>): Block[] {
   const tableRows = tables.map((one) => [
     one.table,
     String(one.records),
@@ -91,12 +95,17 @@ function verifyText(
   ])
   const hidden = problemsHidden > 0 ? [`and ${problemsHidden} more`] : []
   return [
-    ...columns([['table', 'records', 'size', 'damaged'], ...tableRows], width),
-    '',
-    ...columns([['lane', 'provider', 'role', 'batches', 'appended', 'settled', 'open'], ...laneRows], width),
-    ...(shelfRows.length > 0
-      ? ['', ...columns([['shelf', 'kept', 'taken', 'damaged', 'messages'], ...shelfRows], width)]
-      : []),
+    { caption: 'tables', head: ['table', '*records', '*size', '*damaged'], rows: tableRows },
+    {
+      caption: 'lanes',
+      head: ['*lane', 'provider', 'role', '*batches', '*appended', '*settled', '*open'],
+      rows: laneRows,
+    },
+    {
+      caption: 'shelves',
+      head: ['shelf', '*kept', '*taken', '*damaged', '*messages'],
+      rows: shelfRows,
+    },
     '',
     ...(isSound
       ? ['All records can be read, and the totals are right.']

@@ -5,6 +5,7 @@ import { readParameters } from '../../http/http-routing/parameters.ts'
 import type { Operation } from '../../operations/operation.ts'
 import { html, type Html } from '../html.ts'
 import { commandOf, takesYes } from '../page-changes.ts'
+import { blocksView } from '../shown-blocks.ts'
 import { sentence, toCopy } from '../shown-values.ts'
 import { facts } from '../table.ts'
 
@@ -81,13 +82,9 @@ export function report(operation: Operation, answer: JsonAnswer, parameters: Par
   const read = readParameters(operation.parameters, parameters)
   const { now } = Object(answer.value) as { now?: string }
   const shown = {
-    width: columnsMax,
     now: now === undefined ? Date.now() : Date.parse(now),
     values: read.kind === 'values' ? read.values : {},
     prints: new Set<string>(),
   }
-  const lines = operation.text?.(answer.value, shown) ?? ['Done.']
-  return html`<pre class="lines" tabindex="0">${lines.map((line) => `${line.trimEnd()}\n`)}</pre>`
+  return blocksView(operation.text?.(answer.value, shown) ?? ['Done.'])
 }
-
-const columnsMax = 100

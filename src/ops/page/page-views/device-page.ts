@@ -5,14 +5,15 @@ import { deviceStates } from '../../../domain/device-state.ts'
 import { formatDuration, plural } from '../../../std/quantity.ts'
 import type { DeadLetterList } from '../../../dead-letters/types.ts'
 import type { QuarantineView } from '../../http/quarantine-view.ts'
-import { connectFacts } from '../../connect-facts.ts'
+import { deviceText } from '../../operations/device-text.ts'
 import { messagesSection, type ShownMessage } from '../last-messages.ts'
 import { html, nothing, type Html } from '../html.ts'
 import { changes, commandText, quoted, type Access } from '../page-changes.ts'
 import { bars } from '../svg-plots.ts'
-import { ago, at, count, link, named, rate, sentence, toCopy } from '../shown-values.ts'
-import { facts, table } from '../table.ts'
-import { rhythm, skewText, type DeviceRow } from './devices-page.ts'
+import { ago, at, link, sentence, toCopy } from '../shown-values.ts'
+import { table } from '../table.ts'
+import { blocksView } from '../shown-blocks.ts'
+import type { DeviceRow } from './devices-page.ts'
 import { deadLetterRows } from './dead-letters-page.ts'
 
 export type DeviceShown = {
@@ -32,7 +33,7 @@ export function deviceView(shown: DeviceShown): Html {
 }
 
 function story({ device, now }: DeviceShown): Html {
-  const { state, since, why, client, lastAccepted, lastRefused, position } = device
+  const { state, since, why, client } = device
   const fault = client?.fault ?? null
   return html`<section id="story" data-region aria-label="State">
     <div class="verdict ${state}">
@@ -46,119 +47,18 @@ function story({ device, now }: DeviceShown): Html {
       ${why !== null && html`<p class="sentence">${sentence(why)}</p>`}
       ${fault !== null && state !== 'sending' && html`<p>Last fault of its connection, ${ago(fault.at, now)}: <code>${fault.reason}</code> ${sentence(fault.detail)}</p>`}
     </div>
-    ${facts([
-      ['Asset', device.assetId === null ? null : named(device.assetId)],
-      ['Provider', device.provider && alike('provider', device.provider)],
-      ['Source', device.source && alike('source', device.source)],
-      [
-        'Device table',
-        device.listed ? 'listed' : device.kind === 'device' ? html`<strong>not listed</strong>` : null,
-      ],
-      ['First message', ago(device.firstSeen, now)],
-      ['Last message', html`${ago(device.lastSeen, now)}, ${count(device.messages)} in all`],
-      ['Muted until', device.mutedUntil === null ? null : at(device.mutedUntil)],
-      ['Rhythm', rhythm(device.medianGapMs)],
-      [
-        'In the last hour',
-        device.messagesPerHour === 1 ? '1 message' : `${rate(device.messagesPerHour)} messages`,
-      ],
-      [
-        'Last 24 hours',
-        device.messagesByHour ? bars(device.messagesByHour, 'Messages in each of the last 24 hours') : null,
-      ],
-      ['Clock', skewText(device.skewMs)],
-      ['Position', position === null ? null : positionText(position, now)],
-      [
-        'Last accepted',
-        lastAccepted === null
-          ? ago(null, now)
-          : html`${ago(lastAccepted.at, now)}${requestOf(lastAccepted.requestId)}`,
-      ],
-      [
-        'Last refused',
-        lastRefused === null
-          ? null
-          : html`${ago(lastRefused.at, now)}: ${lastRefused.outcome},
-              <code>${lastRefused.reason}</code> ${lastRefused.detail}${requestOf(lastRefused.requestId)}`,
-      ],
-      ['Client', client === null ? null : clientText(client, now)],
-      ['CONNECT', client === null || client.connect === null ? null : connectText(client.connect)],
-      [
-        'Gave nothing',
-        device.ignored + device.duplicates === 0
-          ? null
-          : `${count(device.ignored)} ignored, ${count(device.duplicates)} duplicates`,
-      ],
-    ])}
+    ${device.messagesByHour && html`<p>${bars(device.messagesByHour, 'Messages in each of the last 24 hours')}</p>`}
+    ${blocksView(deviceText(device as Parameters<typeof deviceText>[0], { now: Date.parse(now) }))}
     <p>
       <a href="${link('/page/ledger', { device: device.device })}">Ledger of this device</a>
       ·
       <a href="${link('/page/live', { device: device.device })}">Live messages</a>
     </p>
-    ${
-      device.reasons.length > 0 &&
-      table({
-        caption: 'Messages that gave no payload',
-        columns: ['What became of them', 'Source', 'Reason', '*Messages', 'First', 'Last'],
-        rows: device.reasons.map((one) => [
-          one.kind,
-          named(one.source),
-          sentence(one.reason),
-          count(one.count),
-          ago(one.firstAt, now),
-          ago(one.lastAt, now),
-        ]),
-      })
-    }
-    ${
-      device.withheld.length > 0 &&
-      table({
-        caption: 'Values that were left out, or are doubtful',
-        columns: ['Field', 'Source', 'Reason', '*Values', 'Sent nevertheless'],
-        rows: device.withheld.map((one) => [
-          named(one.field),
-          named(one.source),
-          one.reason,
-          count(one.count),
-          one.isSent ? 'yes' : 'no',
-        ]),
-      })
-    }
   </section>`
 }
 
 function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
-}
-
-function requestOf(requestId: string | null): Html {
-  if (requestId === null) return nothing
-  return html` <a class="quiet" href="${link('/page/ledger', { request: requestId })}"
-    >request ${requestId}</a
-  >`
-}
-
-function positionText(position: NonNullable<DeviceRow['position']>, now: string): Html {
-  const { latitude, longitude, fixed, arrivedAt } = position
-  return html`${latitude.toFixed(5)}, ${longitude.toFixed(5)}
-  ${ago(arrivedAt, now)}${!fixed && html` <span class="quiet">without a fix</span>`}`
-}
-
-function clientText(client: NonNullable<DeviceRow['client']>, now: string): Html {
-  const { clientId, userName, identity, address, protocol, state, since, takeOvers, refusedMessages } = client
-  return html`${named(clientId)}, <span class="state ${state}">${state}</span> since
-    ${ago(since, now)}${
-      address !== null && html`, from ${alike('address', address)}`
-    }${protocol !== null && html`, ${protocol}`}${userName !== null && html`, user ${named(userName)}`}${
-      identity !== null && html`, identity ${named(identity)}`
-    }${takeOvers > 0 && html`, ${plural(takeOvers, 'take-over')}`}${
-      refusedMessages > 0 && html`, ${plural(refusedMessages, 'refused message')}`
-    }`
-}
-
-function connectText(connect: NonNullable<NonNullable<DeviceRow['client']>['connect']>): Html {
-  const [[name, text] = ['', ''], ...more] = connectFacts(connect)
-  return html`${name} ${named(text, 120)}${more.map(([name, text]) => html`, ${name} ${named(text, 120)}`)}`
 }
 
 function acceptSection({ device, access }: DeviceShown): Html {
@@ -235,11 +135,6 @@ function keptSections({ deadLetters, quarantine, device, access, now }: DeviceSh
       ])}
     </section>`
   }`
-}
-
-/** The devices that have it, too. */
-function alike(name: 'source' | 'provider' | 'address', value: string): Html {
-  return html`<a href="${link('/page/devices', { [name]: value })}">${named(value)}</a>`
 }
 
 function rowSection({ device }: DeviceShown): Html {

@@ -1,6 +1,5 @@
 // devices-page.ts: `/page/devices`: all devices, those that need a person first.
 
-import { formatDuration } from '../../../std/quantity.ts'
 import {
   deviceOrderNames,
   deviceStateNames,
@@ -209,15 +208,4 @@ function rowOf(device: DeviceRow, now: string) {
 export function deviceLink(key: string): Html {
   const to = link('/page/device', { key })
   return to.length > 4000 ? named(key) : html`<a href="${to}">${named(key)}</a>`
-}
-
-/** `every 30 s`. */
-export function rhythm(medianGapMs: number | null): string | null {
-  return medianGapMs === null ? null : `every ${formatDuration(medianGapMs)}`
-}
-
-export function skewText(skewMs: number | null): string | null {
-  if (skewMs === null) return null
-  if (Math.abs(skewMs) < 2000) return 'right'
-  return `${formatDuration(Math.abs(skewMs))} ${skewMs < 0 ? 'ahead' : 'behind'}`
 }

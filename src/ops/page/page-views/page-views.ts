@@ -11,20 +11,32 @@ import type { HistorySpan } from '../../history/history.ts'
 import { readAudit } from '../../audit/audit.ts'
 import { deadLetterQueryOf } from '../../operations/dead-letter-operations.ts'
 import { deviceOf, devicesOf, withHours } from '../../http/device-list.ts'
-import { choice, field, requiredText, text } from '../../http/http-routing/parameters.ts'
+import {
+  choice,
+  field,
+  readParameters,
+  requiredText,
+  text,
+  type RawParameters,
+} from '../../http/http-routing/parameters.ts'
 import { route, type Route, type RouteRequest } from '../../http/http-routing/route.ts'
-import { notFound, starting, type JsonAnswer, type TextAnswer } from '../../http/json-answer.ts'
-import { quarantineOf } from '../../http/quarantine-view.ts'
+import { starting, type JsonAnswer, type TextAnswer } from '../../http/json-answer.ts'
+import { quarantineOf, type QuarantineView } from '../../http/quarantine-view.ts'
+import { operationNamed } from '../../operations/operations.ts'
 import { contentOf } from '../../http/streams/tap-stream.ts'
 import type { Right } from '../../http/request-rights/request-rights.ts'
 import type { Status } from '../../status-schema/status-schema.ts'
+import type { BatchDetail, BatchList } from '../../../delivery/types.ts'
+import type { DeadLetter } from '../../../domain/dead-letter.ts'
 import { inFrame, type PageRequest } from '../frame.ts'
+import { html, type HtmlValue } from '../html.ts'
+import { changes } from '../page-changes.ts'
+import { blocksView } from '../shown-blocks.ts'
 import { plotsSection } from '../history-plots.ts'
 import { pageType, type Shown } from '../layout.ts'
 import { sharedView } from '../shared-views.ts'
 import { auditView } from './audit-page.ts'
-import { batchesView, batchView } from './batches-page.ts'
-import { deadLetterView } from './dead-letter-page.ts'
+import { editForm } from './dead-letter-page.ts'
 import { deadLettersView } from './dead-letters-page.ts'
 import { deviceView, type DeviceShown } from './device-page.ts'
 import { devicesParameters, devicesView } from './devices-page.ts'
@@ -32,7 +44,6 @@ import { ledgerView, type LedgerSelection } from './ledger-page.ts'
 import { liveView } from './live-page.ts'
 import { mapView, type Mapped } from './map-page.ts'
 import { overviewOf } from './overview-page.ts'
-import { quarantineOverview } from './quarantine-page.ts'
 import { refusedView } from './refused-page.ts'
 
 const devicesPerPage = 50
@@ -192,50 +203,89 @@ export const viewRoutes: readonly Route[] = [
     summary: 'Shows one dead letter, whole.',
     right: 'show',
     parameters: { id: requiredText('Its id.') },
-    async shown(request, { now }) {
-      const { source, values, access } = request
-      const { deadLetters } = source.stages
-      if (!deadLetters) return starting()
-      const entry = await deadLetters.show(values.id)
-      if (entry === null) return gone(`There is no dead letter ${values.id}.`)
-      const body = deadLetterView({ ...entry, now, access: accessOf(request), token: access.token })
-      return { title: 'Dead letter', body }
-    },
+    shown: (request) =>
+      shownBy<{ deadLetter: DeadLetter }>(request, 'dead-letters/show', {
+        title: 'Dead letter',
+        more({ deadLetter: { payload } }) {
+          const { id } = request.values
+          const mayEdit = payload !== null && accessOf(request).canChange
+          return html`<h2>Change it</h2>
+            ${changes(accessOf(request), [
+              { action: 'dead-letters/requeue', parameters: { id }, name: 'Requeue' },
+              { action: 'dead-letters/purge', parameters: { id }, name: 'Purge' },
+              ...(payload !== null && !mayEdit
+                ? [{ action: 'dead-letters/edit', parameters: { id }, name: 'Edit' }]
+                : []),
+            ])}
+            ${mayEdit && editForm(id, payload, request.access.token)}`
+        },
+      }),
   }),
   view({
     path: '/page/quarantine',
     summary: 'Shows what is in quarantine, by device and reason.',
     parameters: {},
-    async shown(request, { now }) {
-      const shown = await quarantineOf(request.source.stages, { device: null, limit: 500 })
-      if (shown === null) return starting()
-      const body = quarantineOverview({ now, view: shown, access: accessOf(request) })
-      return { title: 'Quarantine', body }
-    },
+    shown: (request) =>
+      shownBy<QuarantineView>(request, 'quarantine/list', {
+        title: 'Quarantine',
+        values: { limit: '500' },
+        intro:
+          'Messages of devices that are not listed are mapped as soon as the device table lists the device: open the ' +
+          'device for the row and the command. For the others, a person decides about the clock.',
+        more: ({ groups }) =>
+          groups.some(({ reason }) => reason !== 'UNKNOWN_DEVICE') &&
+          html`<h2>Change those with a time that is not trusted</h2>
+            ${changes(accessOf(request), [
+              { action: 'quarantine/release', parameters: { all: 1 }, name: 'Release' },
+              {
+                action: 'quarantine/release',
+                parameters: { all: 1, restamp: 1 },
+                name: 'Release with the time of arrival',
+              },
+            ])}`,
+      }),
   }),
   view({
     path: '/page/batches',
     summary: 'Shows sealed batches that are not settled, held ones first.',
     parameters: {},
-    shown(request, { now }) {
-      const { batches } = request.source.stages
-      if (!batches) return starting()
-      const body = batchesView({ list: batches.list({}, 200), now, access: accessOf(request) })
-      return { title: 'Batches', body }
-    },
+    shown: (request) =>
+      shownBy<BatchList>(request, 'batches/list', {
+        title: 'Batches',
+        values: { limit: '200' },
+        intro:
+          'A held batch is not sent because of its own answers; a person decides. The others go on without it.',
+        more: ({ batches }) =>
+          batches.some(({ state }) => state === 'held') &&
+          changes(accessOf(request), [
+            { action: 'batches/retry', parameters: { all: 1 }, name: 'Retry all held batches' },
+          ]),
+      }),
   }),
   view({
     path: '/page/batch',
     summary: 'Shows one sealed batch: its payloads, and the answers of the service.',
     right: 'show',
     parameters: { id: requiredText('Its batchId.') },
-    async shown(request, { now }) {
-      const { batches } = request.source.stages
-      if (!batches) return starting()
-      const batch = await batches.show(request.values.id)
-      if (batch === null) return gone(`There is no sealed batch ${request.values.id}.`)
-      return { title: 'Batch', body: batchView({ batch, now, access: accessOf(request) }) }
-    },
+    shown: (request) =>
+      shownBy<BatchDetail>(request, 'batches/show', {
+        title: 'Batch',
+        more: ({ payloads }) => {
+          const offer = (action: string, name: string) => ({
+            action: `batches/${action}`,
+            parameters: { id: request.values.id },
+            name,
+          })
+          return html`<h2>Change it</h2>
+            ${changes(accessOf(request), [
+              offer('retry', 'Retry under its batchId'),
+              offer('reissue', 'Reissue under a new batchId'),
+              ...(payloads > 1 ? [offer('split', 'Split')] : []),
+              offer('mark-delivered', 'Mark delivered'),
+              offer('drop', 'Drop'),
+            ])}`
+        },
+      }),
   }),
   view({
     path: '/page/ledger',
@@ -288,8 +338,32 @@ const ledgerOff = {
   why: 'The ledger is switched off, or the gateway is starting.',
 } as const
 
-function gone(what: string): JsonAnswer {
-  return notFound(what, 'It was settled, requeued or deleted.', 'Go back to the list.')
+type ShownBy<Answer> = {
+  title: string
+  /** Of the operation; without them, those of the view. */
+  values?: Readonly<Record<string, string>>
+  intro?: string
+  more(answer: Answer): HtmlValue
+}
+
+/** What the command of an operation shows, and what can be changed. */
+async function shownBy<Answer>(
+  request: PageRequest,
+  name: string,
+  { title, values, intro, more }: ShownBy<Answer>,
+): Promise<Omit<Shown, 'path'> | JsonAnswer> {
+  const operation = operationNamed(name)
+  const read = readParameters(operation.parameters, values ?? (request.values as RawParameters))
+  const given = read.kind === 'values' ? read.values : {}
+  const { control } = request.source.stages
+  if (!control) return starting()
+  const answered = await operation.answer({ ...request, values: given }, control)
+  if (!('value' in answered) || answered.isProblem === true) return answered as JsonAnswer
+  const shown = { now: request.source.now(), values: given, prints: new Set<string>() }
+  const blocks = operation.text?.(answered.value, shown) ?? []
+  const body = html`${intro !== undefined && html`<p class="quiet">${intro}</p>`} ${blocksView(blocks)}
+  ${more(answered.value as Answer)}`
+  return { title, body }
 }
 
 async function lastMessages(

@@ -1,0 +1,42 @@
+// shown-blocks.ts: what an operation shows (../operations/shown-block.ts), as HTML.
+
+import type { Block, Cell } from '../operations/shown-block.ts'
+import { zonedTime } from '../../std/clock.ts'
+import { bounded } from '../../std/quote.ts'
+import { html, type Html } from './html.ts'
+import { link, sentence } from './shown-values.ts'
+import { facts, table } from './table.ts'
+
+export function blocksView(blocks: readonly Block[]): Html {
+  return html`${blocks.map((block) => {
+    if (typeof block === 'string') return block === '' ? null : html`<p>${sentence(block)}</p>`
+    if ('lines' in block)
+      return html`<h2>${capital(block.title)}</h2>
+        <pre tabindex="0"><code>${block.lines.map((line) => `${line}\n`)}</code></pre>`
+    if ('facts' in block)
+      return facts(block.facts.map(([name, cell]) => [capital(name), cell === null ? null : cellView(cell)]))
+    return table({
+      caption: capital(block.caption),
+      columns: block.head.map(capital),
+      rows: block.rows.map((row) => row.map(cellView)),
+    })
+  })}`
+}
+
+function cellView(cell: Cell): Html {
+  if (typeof cell === 'string') return html`<bdi>${cell}</bdi>`
+  const { text, to, at } = cell
+  const shown =
+    at === undefined
+      ? html`<bdi>${bounded(text)}</bdi>`
+      : html`<time datetime="${at}" title="${zonedTime(at)}">${text}</time>`
+  const path = to === undefined ? '' : link(...to)
+  // A key may be longer than a browser sends.
+  return path === '' || path.length > pathMax ? shown : html`<a href="${path}">${shown}</a>`
+}
+
+const pathMax = 4000
+
+function capital(name: string): string {
+  return name.replace(/[a-z]/, (letter) => letter.toUpperCase())
+}
