@@ -60,7 +60,7 @@ describe('vehicle 7 at 14:03', () => {
     })
     expect(Math.abs(Date.now() - Date.parse(entries[0]?.at ?? ''))).toBeLessThan(60_000)
     const table = (await runCli(command)).stdout.split('\n')
-    expect(table[0]).toMatch(/^Payloads measured from .* 14:02:00 to .* 14:04:00, local time:$/)
+    expect(table[0]).toMatch(/^Payloads measured from .* 14:02:00 \S+ to .* 14:04:00 \S+:$/)
     expect(table[1]).toMatch(/^settled +device +measured +outcome +requestId +batchId +payloadId$/)
     expect(table[2]).toContain(received[0]?.requestId)
     expect(table).toHaveLength(5)
