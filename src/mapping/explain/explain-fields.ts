@@ -136,7 +136,7 @@ function compileSignalRow(
   const field = part === undefined ? type : `${type} (${part})`
   const sentUnit = own.valueUnit ?? null
   return (place: RecordToExplain): ExplainedField => {
-    const { record, root, up, family } = place
+    const { family } = place
     const { path, raw, note } = finder.find(place)
     const base = {
       option,
@@ -154,7 +154,7 @@ function compileSignalRow(
       return { ...base, note: `only for ${families.join(', ')}; the model of the device is in ${of}` }
     }
     const { reading, why } = scratch(place)
-    const [text] = write(record, root, up, reading)
+    const [text] = write(reading)
     const value = text === undefined ? undefined : valueAt(JSON.parse(`{"id":"${text}`), ['value'])
     return withValue(base, value, both(why.get(type) ?? null, note))
   }
@@ -180,15 +180,12 @@ function scratch({ reading }: RecordToExplain) {
 }
 
 function attemptOf(plan: SourcePlan, place: RecordToExplain): Attempt {
-  const { record, root, up } = place
   const { reading, why } = scratch(place)
-  const gps = plan.gps(record, root, up, reading)
+  const gps = plan.gps(reading)
   const { rejection } = reading
   if (gps === null && rejection.kind === 'refused')
     why.set('position', `${rejection.reason}: ${rejection.detail}`)
-  const fields = [plan.extraFields, plan.previous?.fields].map(
-    (write) => write?.(record, root, up, reading) ?? '',
-  )
+  const fields = [plan.extraFields, plan.previous?.fields].map((write) => write?.(reading) ?? '')
   return { values: JSON.parse(`{"":0${gps ?? ''}${fields.join('')}}`) as Attempt['values'], why }
 }
 

@@ -10,10 +10,10 @@ import { jsonString } from './json-string.ts'
 import type { Convert } from './units.ts'
 import type { Condition } from '../expression/expression.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
-import type { Up, RecordContext } from '../types.ts'
+import type { RecordContext } from '../types.ts'
 
 /** `,"name":value` each, or ''. */
-export type WriteExtraFields = (record: unknown, root: unknown, up: Up, context: RecordContext) => string
+export type WriteExtraFields = (context: RecordContext) => string
 
 export type ExtraField = {
   source: string
@@ -35,9 +35,9 @@ export type ExtraField = {
 export function compileExtraFields(fields: readonly ExtraField[]): WriteExtraFields | null {
   if (fields.length === 0) return null
   const writers = membersOf(fields, 0)
-  return (record, root, up, context) => {
+  return (context) => {
     let text = ''
-    for (const write of writers) text += write(record, root, up, context)
+    for (const write of writers) text += write(context)
     return text
   }
 }
@@ -53,9 +53,9 @@ function membersOf(fields: readonly ExtraField[], depth: number): WriteExtraFiel
 
 function compileObject(key: string, members: readonly WriteExtraFields[]): WriteExtraFields {
   const head = `,${jsonString(key)}:{`
-  return (record, root, up, context) => {
+  return (context) => {
     let text = ''
-    for (const write of members) text += write(record, root, up, context)
+    for (const write of members) text += write(context)
     return text === '' ? '' : `${head}${text.slice(1)}}`
   }
 }
@@ -63,10 +63,10 @@ function compileObject(key: string, members: readonly WriteExtraFields[]): Write
 function compileMember(key: string, field: ExtraField): WriteExtraFields {
   const { when, bit } = field
   const write = compileValue(key, field)
-  return (record, root, up, context) => {
+  return (context) => {
     if ((context.unwanted & bit) !== 0) return ''
-    if (when !== null && !when(record, root, context.captures, up)) return ''
-    const text = write(record, root, up, context)
+    if (when !== null && !when(context.record, context.root, context.captures, context.up)) return ''
+    const text = write(context)
     if (text !== '') context.present |= bit
     return text
   }
@@ -82,10 +82,11 @@ function compileValue(key: string, field: ExtraField): WriteExtraFields {
   const head = `,${jsonString(key)}:`
   const unread = `${source}|${name}|not a ${kind}`
   const inexact = `${source}|${name}|not exact`
+  const found = ({ record, root, up, captures }: RecordContext) => read(record, root, up, captures)
   switch (kind) {
     case 'number':
-      return (record, root, up, context) => {
-        const value = convert(numberFrom(read(record, root, up, context.captures)))
+      return (context) => {
+        const value = convert(numberFrom(found(context)))
         if (isRounded(value)) {
           context.omit(inexact)
           return ''
@@ -98,16 +99,16 @@ function compileValue(key: string, field: ExtraField): WriteExtraFields {
         return ''
       }
     case 'boolean':
-      return (record, root, up, context) => {
-        const value = booleanFrom(read(record, root, up, context.captures))
+      return (context) => {
+        const value = booleanFrom(found(context))
         if (value === true || value === false) return `${head}${value}`
         if (value === null) context.omit(unread)
         return ''
       }
     case 'text':
     default:
-      return (record, root, up, context) => {
-        const value = read(record, root, up, context.captures)
+      return (context) => {
+        const value = found(context)
         if (typeof value === 'string') return value === '' ? '' : head + jsonString(value)
         // Written with an exponent or a point; the digits of whole numbers come as a text.
         if (typeof value === 'number' && isRounded(value)) {

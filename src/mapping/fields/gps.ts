@@ -76,7 +76,7 @@ export type GpsFields = {
 export type GpsBits = { position: number; speed: number; heading: number; inMotion: number }
 
 /** `,"gps":{...}`, '' without a position, null where it was refused. */
-export type WriteGps = (record: unknown, root: unknown, up: Up, context: RecordContext) => string | null
+export type WriteGps = (context: RecordContext) => string | null
 
 export function compileNumber(read: Read, convert: Convert, otherwise: unknown): ReadNumber {
   if (otherwise === undefined && convert === unchanged)
@@ -104,9 +104,9 @@ export function compileGps(fields: GpsFields): WriteGps {
   const readMotion = inMotion?.read ?? null
   const fromSpeed = inMotion?.fromSpeed ?? false
   const motionUnread = `${fields.source}|in_motion|not true or false`
-  return (record, root, up, context) => {
+  return (context) => {
     if ((context.unwanted & bits.position) !== 0) return ''
-    const { captures } = context
+    const { record, root, up, captures } = context
     const north = latitude.read(record, root, up, captures)
     const east = longitude.read(record, root, up, captures)
     if (!(north >= -90 && north <= 90 && east >= -180 && east <= 180)) {
@@ -126,13 +126,13 @@ export function compileGps(fields: GpsFields): WriteGps {
     context.latitude = north
     context.longitude = east
     context.present |= bits.position
-    const speed = writeSpeed ? writeSpeed.read(record, root, up, context) : Number.NaN
+    const speed = writeSpeed ? writeSpeed.read(context) : Number.NaN
     let text = `,"gps":{"latitude":${north},"longitude":${east}`
     if (writeSpeed && speed >= 0) {
       text += `,"speed":${speed}${writeSpeed.tail}`
       context.present |= bits.speed
     }
-    const heading = writeHeading ? writeHeading(record, root, up, context) : ''
+    const heading = writeHeading ? writeHeading(context) : ''
     if (heading !== '') {
       text += heading
       context.present |= bits.heading
@@ -149,7 +149,7 @@ export function compileGps(fields: GpsFields): WriteGps {
     } else if (fromSpeed) {
       context.motionSpeed = speed
     }
-    if (extraFields) text += extraFields(record, root, up, context)
+    if (extraFields) text += extraFields(context)
     return `${text}}`
   }
 }
@@ -208,7 +208,7 @@ function isMinutes(value: number, degreesMax: number): boolean {
 
 type WriteSpeed = {
   /** NaN where it is left out. */
-  read: (record: unknown, root: unknown, up: Up, context: RecordContext) => number
+  read: (context: RecordContext) => number
   tail: string
 }
 
@@ -220,8 +220,8 @@ function compileSpeed({ source, speed, speedBounds, speedUnits }: GpsFields): Wr
   const negative = `${source}|speed|negative`
   return {
     tail: `,"speedUnits":${jsonString(speedUnits)}`,
-    read(record, root, up, context) {
-      const value = speed(record, root, up, context.captures)
+    read(context) {
+      const value = speed(context.record, context.root, context.up, context.captures)
       if ((value >= low && value <= high) || Number.isNaN(value)) return value
       if (value >= 0 && value < Number.POSITIVE_INFINITY)
         return speedBounds !== null && rejects(speedBounds, value, context) ? Number.NaN : value
@@ -236,8 +236,8 @@ function compileHeading({ source, heading, headingBounds }: GpsFields) {
   const unread = `${source}|heading|not a number`
   const low = headingBounds?.min ?? -Number.MAX_VALUE
   const high = headingBounds?.max ?? Number.MAX_VALUE
-  return (record: unknown, root: unknown, up: Up, context: RecordContext): string => {
-    const value = heading(record, root, up, context.captures)
+  return (context: RecordContext): string => {
+    const value = heading(context.record, context.root, context.up, context.captures)
     if (value >= low && value <= high) return `,"heading":${value === 360 ? 0 : value}`
     if (Number.isNaN(value)) return ''
     if (!Number.isFinite(value)) context.omit(unread)

@@ -9,7 +9,7 @@ import { rejects, type Bounds } from '../plausibility/plausibility.ts'
 import { jsonString } from './json-string.ts'
 import { decimalFault, decimalFrom, type DecimalFault } from '../path/value.ts'
 import type { Condition } from '../expression/expression.ts'
-import type { Up, RecordContext } from '../types.ts'
+import type { RecordContext } from '../types.ts'
 
 export type SignalField = {
   source: string
@@ -33,14 +33,9 @@ export type SignalField = {
 }
 
 /** `","type":"...","value":"..."...}`: the text after the id of the signal; undefined without a value. */
-type WriteSignal = (record: unknown, root: unknown, up: Up, context: RecordContext) => string | undefined
+type WriteSignal = (context: RecordContext) => string | undefined
 
-export type WriteSignals = (
-  record: unknown,
-  root: unknown,
-  up: Up,
-  context: RecordContext,
-) => readonly string[]
+export type WriteSignals = (context: RecordContext) => readonly string[]
 
 const noSignals: readonly string[] = []
 
@@ -48,10 +43,10 @@ export function compileSignals(fields: readonly SignalField[]): WriteSignals {
   if (fields.length === 0) return () => noSignals
   const kinds = Map.groupBy(fields, ({ type, part }) => `${part ?? ''}|${type}`)
   const writers = [...kinds.values()].map(compileKind)
-  return (record, root, up, context) => {
+  return (context) => {
     const texts: string[] = []
     for (const write of writers) {
-      const text = write(record, root, up, context)
+      const text = write(context)
       if (text !== undefined) texts.push(text)
     }
     return texts
@@ -80,9 +75,9 @@ function compileKind(fields: readonly SignalField[]): WriteSignal {
   const [only, ...others] = fields.map(compileSignal)
   if (only && others.length === 0) return only
   const writers = only ? [only, ...others] : others
-  return (record, root, up, context) => {
+  return (context) => {
     for (const write of writers) {
-      const text = write(record, root, up, context)
+      const text = write(context)
       if (text !== undefined) return text
     }
     return undefined
@@ -101,9 +96,10 @@ function compileSignal(field: SignalField): WriteSignal {
     negative: omitted('negative'),
     'out of range': omitted('out of range'),
   }
-  const write: WriteSignal = (record, root, up, context) => {
+  const write: WriteSignal = (context) => {
     if ((context.unwanted & bit) !== 0) return undefined
-    const raw = read(record, root, up, context.captures) ?? otherwise
+    const { record, root, up, captures } = context
+    const raw = read(record, root, up, captures) ?? otherwise
     const value = decimalFrom(raw)
     if (value === undefined) {
       const fault = decimalFault(raw)
@@ -127,8 +123,8 @@ function compileSignal(field: SignalField): WriteSignal {
     return head + scaled + tail
   }
   if (when === null) return write
-  return (record, root, up, context) =>
-    when(record, root, context.captures, up) ? write(record, root, up, context) : undefined
+  return (context) =>
+    when(context.record, context.root, context.captures, context.up) ? write(context) : undefined
 }
 
 /** What stands before and after the value of a signal, from the end of its id on. */

@@ -44,9 +44,8 @@ export function readPosition(reading: Reading, source: SourcePlan, zone: Zone | 
 }
 
 function isWritten(reading: Reading, { gps, gpsLastKnown }: SourcePlan, isFixed: boolean): boolean {
-  const { record, root, up } = reading
   reading.isLastKnown = !isFixed
-  reading.gps = (isFixed ? gps : gpsLastKnown)(record, root, up, reading)
+  reading.gps = (isFixed ? gps : gpsLastKnown)(reading)
   if (reading.gps !== null) return true
   reading.positionFault = reading.rejection
   return false

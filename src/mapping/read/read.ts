@@ -49,22 +49,20 @@ function isReadable(
   entry: DeviceEntry,
   deps: ReadDeps,
 ): boolean {
-  const { record, root, up } = reading
   if (!hasTime(reading, source, entry, deps.checkTime)) return false
   const { moment } = reading
   recall(reading, source, entry, deps.memory)
   const hasPosition = readPosition(reading, source, entry.zone)
-  reading.signals = source.signals[entry.family]?.(record, root, up, reading) ?? reading.signals
+  reading.signals = source.signals[entry.family]?.(reading) ?? reading.signals
   if (source.previous !== null) {
-    reading.laterSignals =
-      source.previous.signals[entry.family]?.(record, root, up, reading) ?? reading.laterSignals
-    reading.laterFields = source.previous.fields?.(record, root, up, reading) ?? ''
+    reading.laterSignals = source.previous.signals[entry.family]?.(reading) ?? reading.laterSignals
+    reading.laterFields = source.previous.fields?.(reading) ?? ''
   }
   if (isBeyondLimit(reading)) return false
   reading.judged = source.watched.ownBits
   if (!hasPosition && !isSentWithout(reading, source)) return false
   if (!hasSentValues(reading, source, entry, deps)) return false
-  reading.fields = source.extraFields?.(record, root, up, reading) ?? ''
+  reading.fields = source.extraFields?.(reading) ?? ''
   if (isBeyondLimit(reading)) return false
   reading.judged = source.watched.judgedBits(reading.present)
   takeTimeOfOldFix(reading, source.fix?.oldTime ?? 'fix')
