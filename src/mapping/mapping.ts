@@ -155,8 +155,7 @@ export async function openExplainer(
   config: MappingConfig,
   options: OpenMapperOptions = {},
 ): Promise<Explainer> {
-  const { deps, mapping } = await partsOf(config, options)
-  return createExplainer(deps, mapping, config)
+  return (await openMapping(config, options)).explainer()
 }
 
 async function partsOf(

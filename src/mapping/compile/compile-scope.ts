@@ -12,19 +12,15 @@ export type Scope = {
   report(keys: Keys, message: string): void
   /** Runs `compile`. A malformed text becomes a problem at `keys`; the result is then undefined. */
   compile<Result>(keys: Keys, compile: () => Result): Result | undefined
-  /** Whether no problem was reported since the scope was made, here or elsewhere. */
-  isSound(): boolean
   /** The scope of an option below this one. */
   at(...keys: Keys): Scope
 }
 
 export function createScope(problems: ConfigProblem[], path: Keys, captures: readonly string[] = []): Scope {
-  const before = problems.length
   return {
     captures,
     report,
     compile,
-    isSound: () => problems.length === before,
     at: (...keys) => createScope(problems, [...path, ...keys], captures),
   }
 

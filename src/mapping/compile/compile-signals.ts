@@ -16,8 +16,7 @@ import { compileBounds } from '../plausibility/plausibility.ts'
 import { compileCondition } from '../expression/expression.ts'
 import type { FieldBits } from '../lost-fields/watched-fields.ts'
 import type { CompiledPrevious, SourcePlan } from './source-plan.ts'
-import type { JudgedCounter } from '../filters/judged-counters.ts'
-import { counterSlotOf } from './compile-counters.ts'
+import { judgedCounter, type JudgedCounter } from '../filters/judged-counters.ts'
 import type { Scope } from './compile-scope.ts'
 
 /** The known signal types of the interface and their units (ingestion-api.md 2.5). */
@@ -53,12 +52,13 @@ export function compileAllSignals(
       const list = known.length === 0 ? 'the source has no `families`' : `known are ${known.join(', ')}`
       report([index, 'families'], `names the family ${foreign}; ${list}.${meantText(foreign, known)}`)
     }
-    const field = compile([index], () => signalOf(source, config, captures))
-    sound &&= field !== undefined && foreign === undefined
-    if (field !== undefined) signalFields.push(field)
+    const made = compile([index], () => signalOf(source, config, captures))
+    sound &&= made !== undefined && foreign === undefined
+    if (made !== undefined) signalFields.push(made.field)
     // Decided once: costs nothing for each message.
     if (config.origin !== undefined && !origins.includes(config.origin)) continue
-    if (field === undefined) continue
+    if (made === undefined) continue
+    const { field, step } = made
     const isLater = readsPrevious(config)
     if ((isLater ? signals : later).some((other) => isOneKind(other.config, config)))
       report(
@@ -70,7 +70,7 @@ export function compileAllSignals(
     // What follows from the record before is no reading of a counter.
     if (isLater) later.push({ config, field: { ...field, bit } })
     else {
-      const slot = counterSlotOf(source, { config, field }, counters)
+      const slot = counterSlotOf(source, { config, field, step }, counters)
       const written = slot === -1 ? [] : writtenOf(config, field)
       signals.push({ config, field: { ...field, slot, written, bit } })
     }
@@ -88,6 +88,24 @@ export function compileAllSignals(
     counters: counters.length === 0 ? null : counters,
     later: { signals: compiled(byFamily(later)), hasSignals: later.length > 0 },
   }
+}
+
+/** -1 for a signal that is not judged; a new counter is added to `counters`. */
+function counterSlotOf(
+  { name: source, plausibility }: SourceConfig,
+  { config, field, step }: { config: SignalConfig; field: SignalField; step: number },
+  counters: JudgedCounter[],
+): number {
+  const { type, part, valueUnit } = field
+  const judged = { source, type, part, valueUnit, quantity: config.quantity, ratio: step }
+  const counter = judgedCounter(judged, plausibility)
+  if (counter === null) return -1
+  const slot = counters.findIndex(({ name }) => name === counter.name)
+  const known = counters[slot]
+  if (known === undefined) return counters.push(counter) - 1
+  // Of several fields of one signal the finest one tells how far a reading may fall.
+  if (counter.rule.step < known.rule.step) counters[slot] = counter
+  return slot
 }
 
 function writtenOf({ expr }: SignalConfig, { read }: SignalField): readonly Read[] {
@@ -117,7 +135,7 @@ function signalOf(
   { name: source, plausibility }: SourceConfig,
   field: SignalConfig,
   captures: readonly string[],
-): SignalField {
+): { field: SignalField; step: number } {
   const { type, unit, part, value_unit: named, default: otherwise } = field
   const read = rawOf(field, captures)
   checkConstants(field, isDecimalOrAbsent, 'a decimal number')
@@ -127,15 +145,15 @@ function signalOf(
     throw new Malformed(`has the unit ${unit}, but ${type} is in ${known}`)
   if (named !== undefined && converted !== undefined && named !== converted)
     throw new Malformed(`has the unit ${unit}, which becomes ${converted}, but value_unit is ${named}`)
-  const ratio = unit === undefined ? ratioOf('1') : signalUnits[unit]
+  const ratio = product(unit === undefined ? ratioOf('1') : signalUnits[unit], ratioOf(String(field.scale)))
   const valueUnit = named ?? converted ?? known
-  return {
+  const signal = {
     source,
     type,
     valueUnit,
     part,
     read,
-    scale: createScale(product(ratio, ratioOf(String(field.scale))), field.offset),
+    scale: createScale(ratio, field.offset),
     otherwise,
     neverNegative: known !== undefined,
     bounds: compileBounds({ source, field: type, unit: valueUnit, quantity: field.quantity }, plausibility),
@@ -144,6 +162,7 @@ function signalOf(
     bit: 0,
     when: field.when === undefined ? null : compileCondition(field.when, captures),
   }
+  return { field: signal, step: Math.abs(Number(ratio.numerator) / Number(ratio.denominator)) }
 }
 
 /** A table says "no value" with an empty text. */

@@ -3,7 +3,7 @@
 
 import type { SourcePlan } from '../compile/source-plan.ts'
 import type { SourceConfig } from '../config.ts'
-import { isNoTime, isOfAnyUnit, unitHint } from '../times/time-mistakes.ts'
+import { isArrivalSent, timeFault } from '../filters/record-time.ts'
 import { zoneFor, type ZoneRule } from '../times/times.ts'
 import type { ClockChange, Zone } from '../times/zones.ts'
 import type { ExplainedField } from './explain-effects.ts'
@@ -38,24 +38,12 @@ export function explainTime(
     const found = { ...base, ...(written !== undefined && { raw: written }) }
     const observed = observe(zoneFor(time.zone, ofDevice))
     const moment = time.read(record, root, up, observed.zone, captures)
-    if (Number.isNaN(moment))
-      return {
-        ...found,
-        note: time.orArrival ? 'absent: the arrival time is sent' : 'NO_TIME: the message has no time',
-      }
-    const value = time.raw(record, root, up, captures)
-    const hint = isOfAnyUnit(moment) ? '' : unitHint(value, time.format)
-    if (Number.isFinite(moment) && hint === '')
-      return { ...found, value: moment, note: ruleText(observed.change()) }
     const isZoneMissing = time.zone === 'device' && ofDevice === null && observed.isAsked()
-    if (!isZoneMissing && hint === '' && isNoTime(value)) {
-      const note = 'it stands for no time'
-      return { ...found, note: time.orArrival ? `${note}: the arrival time is sent` : `NO_TIME: ${note}` }
-    }
-    const more = hint === '' ? '' : `.${hint}`
-    if (!isZoneMissing) return { ...found, note: `BAD_TIME: it is not in the format ${time.format}${more}` }
-    const why = 'it has no zone, and neither has the device'
-    return { ...found, note: time.orArrival ? `${why}: the arrival time is sent` : `NO_ZONE: ${why}` }
+    const fault = timeFault(time, moment, place, isZoneMissing)
+    if (fault === null) return { ...found, value: moment, note: ruleText(observed.change()) }
+    const { reason, detail } = fault
+    const isSent = isArrivalSent(time, fault)
+    return { ...found, note: isSent ? `${detail} The arrival time is sent.` : `${reason}: ${detail}` }
   }
 }
 

@@ -9,30 +9,44 @@ import { isNoTime, isOfAnyUnit, unitHint } from '../times/time-mistakes.ts'
 import { zoneFor } from '../times/times.ts'
 import { noZone, zoneAdvice, type Zone } from '../times/zones.ts'
 
+type PlannedTime = NonNullable<SourcePlan['time']>
+
+/** What is wrong with a time, as a sentence. */
+export type TimeFault = { reason: 'NO_TIME' | 'NO_ZONE' | 'BAD_TIME'; detail: string }
+
 /** NaN where the arrival time is used instead; null where the record was refused. */
-export function timeOfRecord(
-  { read, raw, orArrival, format, zone }: NonNullable<SourcePlan['time']>,
-  reading: Reading,
-  ofDevice: Zone | null,
-): EpochMs | null {
+export function timeOfRecord(time: PlannedTime, reading: Reading, ofDevice: Zone | null): EpochMs | null {
   const { record, root, up, captures } = reading
   noZone.asked = false
-  const moment = read(record, root, up, zoneFor(zone, ofDevice), captures)
-  if (isOfAnyUnit(moment)) return moment
-  if (Number.isNaN(moment)) return orArrival ? moment : reading.refuse('NO_TIME', 'The message has no time.')
+  const moment = time.read(record, root, up, zoneFor(time.zone, ofDevice), captures)
+  const fault = isOfAnyUnit(moment) ? null : timeFault(time, moment, reading, noZone.asked)
+  if (fault === null) return moment
+  return isArrivalSent(time, fault) ? Number.NaN : reading.refuse(fault.reason, fault.detail)
+}
+
+/** In the place of a time that is not there. */
+export function isArrivalSent({ orArrival }: PlannedTime, { reason }: TimeFault): boolean {
+  return orArrival && reason !== 'BAD_TIME'
+}
+
+/** `moment`: what was read; null where nothing is wrong with it. */
+export function timeFault(
+  { raw, format }: PlannedTime,
+  moment: EpochMs,
+  { record, root, up, captures }: Pick<Reading, 'record' | 'root' | 'up' | 'captures'>,
+  isZoneMissing: boolean,
+): TimeFault | null {
+  if (Number.isNaN(moment)) return { reason: 'NO_TIME', detail: 'The message has no time.' }
   const value = raw(record, root, up, captures)
   const found = shown(value)
-  const hint = unitHint(value, format)
-  if (moment < Number.POSITIVE_INFINITY && hint === '') return moment
-  if (noZone.asked) {
-    if (orArrival) return Number.NaN
-    return reading.refuse(
-      'NO_ZONE',
-      `The time ${found} has no zone, and neither has the device: ${zoneAdvice}`,
-    )
+  const hint = isOfAnyUnit(moment) ? '' : unitHint(value, format)
+  if (moment < Number.POSITIVE_INFINITY && hint === '') return null
+  if (isZoneMissing) {
+    const detail = `The time ${found} has no zone, and neither has the device: ${zoneAdvice}`
+    return { reason: 'NO_ZONE', detail }
   }
   if (hint === '' && isNoTime(value))
-    return orArrival ? Number.NaN : reading.refuse('NO_TIME', `The time ${found} stands for no time.`)
+    return { reason: 'NO_TIME', detail: `The time ${found} stands for no time.` }
   const wrong = withoutResult('time', value) ?? `The time ${found} is not in the format "${format}".${hint}`
-  return reading.refuse('BAD_TIME', wrong)
+  return { reason: 'BAD_TIME', detail: wrong }
 }

@@ -171,6 +171,8 @@ class MessageRecords {
     const { at, route, source, deps, decoded } = this
     const { runtime } = route
     const reading = new Reading(deps.counts, at, record, up)
+    reading.index = index
+    reading.mark = mark
     reading.badByteAt = decoded.badByteAt ?? 0
     reading.device = route.entry?.device ?? ''
     // Of a record that was sent in part, only other fields are read.
@@ -178,14 +180,13 @@ class MessageRecords {
     deps.onReading?.(reading, source)
     const entry = admitRecord(route, reading, decoded.broken)
     if (source.otherControllers?.isEmpty() === false) this.#countOthers(reading, entry)
-    if (entry?.ignored)
-      this.#reject(reading, index, mark, entry, { kind: 'ignored', reason: 'unknown device' })
-    else if (entry?.quarantined) this.#reject(reading, index, mark, entry, unlisted(entry, source))
+    if (entry?.ignored) this.#reject(reading, entry, { kind: 'ignored', reason: 'unknown device' })
+    else if (entry?.quarantined) this.#reject(reading, entry, unlisted(entry, source))
     else if (entry !== null && (source.coalesce !== null || readRecord(reading, runtime, entry, deps.read)))
-      this.#add(reading, index, mark, entry)
+      this.#add(reading, entry)
     else {
       const owner = entry ?? route.entry
-      this.#reject(reading, index, mark, owner, source.hintRefusal(reading.rejection, reading, owner))
+      this.#reject(reading, owner, source.hintRefusal(reading.rejection, reading, owner))
     }
   }
 
@@ -198,8 +199,8 @@ class MessageRecords {
     reading.rejection = rejection
   }
 
-  #add(reading: Reading, index: number, mark: RecordMark | undefined, entry: DeviceEntry): void {
-    const taken = this.#take(reading, index, mark, entry)
+  #add(reading: Reading, entry: DeviceEntry): void {
+    const taken = this.#take(reading, entry)
     switch (taken.kind) {
       case 'payload':
         reading.payload = taken.payload
@@ -213,15 +214,16 @@ class MessageRecords {
       case 'refused':
       case 'quarantined':
       default:
-        this.#reject(reading, index, mark, entry, taken)
+        this.#reject(reading, entry, taken)
         return
     }
-    this.#keepLacking(reading, index, mark, entry, true)
+    this.#keepLacking(reading, entry, true)
   }
 
-  #take(reading: Reading, index: number, mark: RecordMark | undefined, entry: DeviceEntry): Taken {
+  #take(reading: Reading, entry: DeviceEntry): Taken {
     const { source, deps, names } = this
     const { message } = this.at
+    const { index, mark } = reading
     const own = source.coalesce !== null || waits(source, mark) ? deps.state.of(source.name) : null
     const place = own === null ? index : (this.owners ??= []).push({ entry }) - 1
     if (own !== null && source.coalesce !== null) return deps.state.takeValue(own, reading, entry)
@@ -245,17 +247,12 @@ class MessageRecords {
     return payload === null ? { kind: 'ignored', reason: 'privacy' } : { kind: 'payload', payload }
   }
 
-  #reject(
-    reading: Reading,
-    index: number,
-    mark: RecordMark | undefined,
-    entry: DeviceEntry | null,
-    rejection: Rejection,
-  ): void {
+  #reject(reading: Reading, entry: DeviceEntry | null, rejection: Rejection): void {
     const { at, source, length } = this
+    const { index, mark } = reading
     const isCopy = mark?.sent !== undefined && rejection.kind !== 'quarantined'
     if (rejection.kind === 'ignored' || isCopy) {
-      const isKept = this.#keepLacking(reading, index, mark, entry, false)
+      const isKept = this.#keepLacking(reading, entry, false)
       if (isCopy && isKept) return
       this.skipped = isCopy || rejection.kind !== 'ignored' ? 'nothing was missing' : rejection.reason
       this.#lost(at.owner, 'ignored', this.skipped)
@@ -281,14 +278,9 @@ class MessageRecords {
   }
 
   /** Whether the record lacks something, will be asked for it again, and is kept for it. */
-  #keepLacking(
-    reading: Reading,
-    index: number,
-    mark: RecordMark | undefined,
-    entry: DeviceEntry | null,
-    isSent: boolean,
-  ): boolean {
+  #keepLacking(reading: Reading, entry: DeviceEntry | null, isSent: boolean): boolean {
     const { source, deps } = this
+    const { index, mark } = reading
     const view = deps.fieldView
     const isCopy = mark?.sent !== undefined
     // A rule of the source keeps back what was read and is not sent.

@@ -4,7 +4,14 @@
 //   MessageAt   the message, its route, and what its records share
 //   Reading     the record: where it stands, what was found, what is withheld, and why it is rejected
 
-import type { Message, MessageProperties, Sender, Stored, UserProperties } from '../../domain/message.ts'
+import type {
+  Message,
+  MessageProperties,
+  RecordMark,
+  Sender,
+  Stored,
+  UserProperties,
+} from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
@@ -60,6 +67,10 @@ export class Reading implements RecordContext {
   readonly up: Up
   readonly captures: readonly string[]
   badByteAt = 0
+  /** Its place in the message. */
+  index = 0
+  /** Of a record that was kept. */
+  mark: RecordMark | undefined
 
   device = ''
   entry: DeviceEntry | null = null

@@ -8,42 +8,32 @@ import { messageOfDamage, messageOfRecord, type KeptRecord } from './record-enve
 import { keyParts, ownerParts, type KeyParts, type States } from './source-state.ts'
 import { newChanges, unmappedPartOf, type CollectedChanges } from './state-changes.ts'
 
-export type StateRestore = {
-  restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
-  /** The changes that remove damaged and unused entries, once. */
-  takeChanges(): CollectedChanges
-  hasChanges(): boolean
-  /** Entries of the last restore() that could not be read, and that no source uses. */
-  counters(): { damaged: number; unused: number }
-}
+/** Entries that could not be read, and that no source uses; and the changes that remove them, once. */
+export type Restored = { changes: CollectedChanges; damaged: number; unused: number }
 
-export function createStateRestore({ stores }: States): StateRestore {
-  let changes = newChanges()
-  let damaged = 0
-  let unused = 0
-
-  function restore(entries: Iterable<readonly [string, Buffer]>): void {
-    changes = newChanges()
-    damaged = 0
-    unused = 0
-    const byPrefix = new Map(stores.map(({ prefix }) => [prefix, new Map<string, Buffer>()]))
-    for (const [key, bytes] of entries) {
-      const parts = keyParts(key)
-      if (parts === null) continue
-      const ofStore = byPrefix.get(parts.prefix)
-      if (ofStore) ofStore.set(parts.owner, bytes)
-      else removeUnused(key, parts, bytes)
-    }
-    for (const { prefix, records } of stores) {
-      const ofStore = byPrefix.get(prefix) ?? new Map<string, Buffer>()
-      records.restore(ofStore, (owner, why) => removeDamaged(prefix + owner, ofStore.get(owner), why))
-    }
+export function restoreStates(
+  { stores }: States,
+  entries: Iterable<readonly [key: string, value: Buffer]>,
+): Restored {
+  const restored: Restored = { changes: newChanges(), damaged: 0, unused: 0 }
+  const byPrefix = new Map(stores.map(({ prefix }) => [prefix, new Map<string, Buffer>()]))
+  for (const [key, bytes] of entries) {
+    const parts = keyParts(key)
+    if (parts === null) continue
+    const ofStore = byPrefix.get(parts.prefix)
+    if (ofStore) ofStore.set(parts.owner, bytes)
+    else removeUnused(key, parts, bytes)
   }
+  for (const { prefix, records } of stores) {
+    const ofStore = byPrefix.get(prefix) ?? new Map<string, Buffer>()
+    records.restore(ofStore, (owner, why) => removeDamaged(prefix + owner, ofStore.get(owner), why))
+  }
+  return restored
 
   function removeDamaged(key: string, bytes: Buffer | undefined, why: string): void {
-    damaged += 1
-    changes.writes.set(key, null)
-    changes.unsent.push({
+    restored.damaged += 1
+    restored.changes.writes.set(key, null)
+    restored.changes.unsent.push({
       kind: 'unmappable',
       source: null,
       provider: null,
@@ -58,8 +48,8 @@ export function createStateRestore({ stores }: States): StateRestore {
   function removeUnused(key: string, { kind, name, owner }: KeyParts, bytes: Buffer): void {
     const decoded = decodeRecord(owner, bytes)
     if (decoded.kind === 'damaged') return removeDamaged(key, bytes, decoded.why)
-    unused += 1
-    changes.writes.set(key, null)
+    restored.unused += 1
+    restored.changes.writes.set(key, null)
     const { messages } = decoded.record
     const coalesced = kind === 'coalesce'
     const detail = `No ${coalesced ? 'source' : 'group'} with this name collects values any more.`
@@ -69,22 +59,7 @@ export function createStateRestore({ stores }: States): StateRestore {
       ? { source: name, provider, device, messages }
       : { source: null, provider, device: null, messages }
     const kept = keptRecordOf(name, decoded.record)
-    changes.unsent.push(unmappedPartOf(coalesced ? 'coalesced' : 'merged', kept, refusal, origin))
-  }
-
-  function takeChanges(): CollectedChanges {
-    const taken = changes
-    changes = newChanges()
-    return taken
-  }
-
-  return {
-    restore,
-    takeChanges,
-    hasChanges() {
-      return changes.writes.size > 0
-    },
-    counters: () => ({ damaged, unused }),
+    restored.changes.unsent.push(unmappedPartOf(coalesced ? 'coalesced' : 'merged', kept, refusal, origin))
   }
 }
 

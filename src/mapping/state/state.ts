@@ -44,7 +44,7 @@ import type { Value } from './open-record.ts'
 import { createRecordClosing, type CollectedReader } from './record-closing.ts'
 import { createStates, isKey, ownerOf, type SourceState } from './source-state.ts'
 import { changesOf, isEmpty, newChanges } from './state-changes.ts'
-import { createStateRestore } from './state-restore.ts'
+import { restoreStates } from './state-restore.ts'
 
 /** What is taken of a message, and waits. */
 export type Pending =
@@ -109,7 +109,7 @@ export function createMappingState(
 ): MappingState {
   const states = createStates(runtimes)
   const closing = createRecordClosing(states, reader)
-  const restoring = createStateRestore(states)
+  let restored = restoreStates(states, [])
   return {
     of: (source) => states.sources.get(source) ?? null,
     takeValue,
@@ -117,7 +117,9 @@ export function createMappingState(
     partOf,
     tick,
     nextTickAt,
-    restore: restoring.restore,
+    restore(stored) {
+      restored = restoreStates(states, stored)
+    },
     entries,
     mapKept: closing.mapKept,
     counters,
@@ -176,13 +178,14 @@ export function createMappingState(
   }
 
   function tick(nowMs: EpochMs): StateChanges | null {
-    const changes = restoring.takeChanges()
+    const { changes } = restored
+    restored.changes = newChanges()
     closing.closeDue(nowMs, changes)
     return isEmpty(changes) ? null : changesOf(changes)
   }
 
   function nextTickAt(): EpochMs | null {
-    if (restoring.hasChanges()) return 0
+    if (restored.changes.writes.size > 0) return 0
     const due = states.stores.map(({ records }) => records.nextTickAt()).filter((at) => at !== null)
     return due.length === 0 ? null : Math.min(...due)
   }
@@ -197,7 +200,8 @@ export function createMappingState(
     const thin = new Map<string, ReturnType<NonNullable<SourceState['thin']>['counters']>>()
     for (const [name, state] of states.sources) if (state.thin) thin.set(name, state.thin.counters())
     const messages = [...open.values()].reduce((sum, one) => sum + one.messages, 0)
-    return { messages, open, thin, ...restoring.counters() }
+    const { damaged, unused } = restored
+    return { messages, open, thin, damaged, unused }
   }
 }
 
