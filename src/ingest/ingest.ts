@@ -93,9 +93,7 @@ export { createClockVerdicts, type ClockVerdictCounters } from './quarantine/clo
 export { remapDeadLetters, type RemapReport, type RemapRequest } from './remap/dead-letter-remap.ts'
 export {
   createQuarantineDecisions,
-  type DropReport,
   type DecisionCounters,
-  type ReleaseReport,
   type QuarantineDecisions,
 } from './quarantine/quarantine-decisions.ts'
 export { isShared, type ClientView } from './broker/clients/clients.ts'

@@ -62,11 +62,9 @@ export { metricCatalogue, durationHistograms } from './metrics/metrics-catalogue
 export { connectFacts } from './connect-facts.ts'
 export { conditionCatalogue } from './conditions/condition-catalogue.ts'
 export { eventMeaning, eventTable } from './events/events.ts'
-export { callerText, createAudit, readAudit } from './audit/audit.ts'
-export type { AuditAnswer, AuditEntry } from './audit/audit.ts'
+export { createAudit, readAudit } from './audit/audit.ts'
 export { auditFileNames } from './audit/audit-file.ts'
 export type {
-  DeviceClient,
   DeviceMessage,
   DeviceMessages,
   DeviceTotals,
@@ -77,12 +75,11 @@ export type {
   ProbeReport,
   ReloadReport,
 } from './types.ts'
-export type { DropReport, RemapReport, ReleaseReport } from '../ingest/ingest.ts'
 export type { QuarantineView } from './http/quarantine-view.ts'
 export { requestCodes } from './http/json-answer.ts'
 export { listOf } from './http/http-routing/route-list.ts'
 export { routes } from './http/route-table.ts'
-export { effects, type Operation, type Shown } from './operations/operation.ts'
+export { effects, type Operation } from './operations/operation.ts'
 export { linesOfBlocks } from './operations/shown-block.ts'
 export { operationNamed, operations } from './operations/operations.ts'
 export { deadLetterQueryOf } from './operations/dead-letter-operations.ts'

@@ -16,7 +16,6 @@ import type { IngestCounters } from '../../src/ingest/ingest.ts'
 import type { OpsConfig } from '../../src/ops/config.ts'
 import { createOps, type Ops, type OpsOptions } from '../../src/ops/ops.ts'
 import type { DaemonControl, StageViews } from '../../src/ops/types.ts'
-import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import type { LaneView, SpoolTotals } from '../../src/spool/spool.ts'
 
 export type HandClock = Clock & { move(ms: number): void }
@@ -334,8 +333,4 @@ export async function send(url: string | null, path: string, init: RequestInit =
 export async function get(url: string | null, path: string, init?: RequestInit) {
   const response = await send(url, path, init)
   return { status: response.status, headers: response.headers, text: await response.text() }
-}
-
-export async function statusOf(url: string | null): Promise<Status> {
-  return JSON.parse((await get(url, '/status')).text) as Status
 }

@@ -6,7 +6,6 @@ import { readUrl } from '../../std/given-url/given-url.ts'
 import { formatDuration, parseDuration } from '../../std/quantity.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { shownUrl } from '../../std/shown-url.ts'
-import { parseTimeArgument } from '../../std/time-argument.ts'
 
 export function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
@@ -46,12 +45,6 @@ export function topicFilter(text: string): string {
   throw new InvalidArgumentError(
     'Give a topic filter, with "+" for one level and "#" as the last level only.',
   )
-}
-
-export function time(text: string): number {
-  const parsed = parseTimeArgument(text, Date.now())
-  if (parsed.kind === 'time') return parsed.at
-  throw new InvalidArgumentError(parsed.why)
 }
 
 /** The value of --mqtt: the number of the version as mqtt.js and CONNECT have it. */
