@@ -1,8 +1,11 @@
 // ops.time_zone: one zone for all that people read, always shown.
 
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { useTimeZone, zonedTime } from '../../src/std/clock.ts'
 import { runCli } from '../support/cli-world.ts'
 import { configText } from '../support/config-text.ts'
@@ -44,6 +47,21 @@ test('page and commands have the zone of the gateway, JSON has UTC, and a reload
   await writeFile(join(pipeline.folder, 'gateway.yaml'), config('Europe/Berlin')(pipeline.baseUrl))
   await pipeline.gateway.reload('by the test')
   expect((await read('/page/devices')).zone).toBe('Europe/Berlin')
+})
+
+test('a command of a machine in another zone writes the zone of the gateway', async () => {
+  const gateway = createServer((_request, response) => {
+    response.setHeader('gateway-time-zone', 'Asia/Kolkata')
+    const times = { since: '2026-01-15T12:00:00.000Z', clearedAt: '2026-01-15T13:00:00.000Z' }
+    const cleared = { code: 'SPOOL_FULL', key: null, severity: 'error', what: 'The spool is full.', ...times }
+    response.end(JSON.stringify({ conditions: [cleared], more: false }))
+  })
+  await once(gateway.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void gateway.close())
+  useTimeZone('America/New_York')
+  const { port } = gateway.address() as AddressInfo
+  const { stdout } = await runCli(['conditions', '--url', `http://127.0.0.1:${port}`])
+  expect(stdout).toMatch(/^2026-01-15 17:30:00 GMT\+5:30 {2}error SPOOL_FULL/)
 })
 
 test('a zone that is none is a problem of the config', async () => {
