@@ -72,9 +72,13 @@ export type ClientLink = {
   readonly client: KnownClient
   /** Later connections have larger numbers, also over a restart. */
   readonly connection: number
-  /** The connection of the client before it; 0 and null where it is not known. */
+  /** The last one before it on which anything came; 0 and null where it is not known. */
   readonly previousConnection: number
   previous: ClientLink | null
+  /** There were others between, on which nothing came. */
+  readonly isLater: boolean
+  /** PINGREQ or DISCONNECT came on it. */
+  isHeard: boolean
   /** Messages that want an ack, and the acks that were written. */
   received: number
   acked: number
@@ -124,6 +128,8 @@ export type KnownClient = {
   firstBefore: { messageId: number; connection: number }
   /** It has used a packet identifier twice within a connection. */
   reuses: boolean
+  /** The first message of its connections has the packet identifier behind that of the last one before. */
+  countsOn: boolean
 }
 
 export type ClientEntry = {

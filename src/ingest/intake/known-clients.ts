@@ -67,7 +67,11 @@ export function createKnownClients(
     forgetClients()
     const digest = hash('sha256', clientNameOf({ clientId, identity }), 'hex')
     const client = clientOf(Number.parseInt(digest.slice(0, hashBytes * 2), 16))
-    const { link: previous, lastConnection: previousConnection } = client
+    const { link: last } = client
+    // Behind a connection on which nothing came, the one before it counts.
+    const isLater = last !== null && last.received === 0 && !last.isHeard
+    const previous = isLater ? last.previous : last
+    const previousConnection = isLater ? last.previousConnection : client.lastConnection
     // Messages of the connection before it may still wait; older ones need it no longer.
     if (previous?.previous) previous.previous = null
     lastConnection += 1
@@ -79,7 +83,8 @@ export function createKnownClients(
       confirmed: 0,
       commits: 0,
     }
-    const link: ClientLink = { client, previous, previousConnection, ...numbers, session: null }
+    const flags = { isLater, isHeard: false }
+    const link: ClientLink = { client, previous, previousConnection, ...numbers, ...flags, session: null }
     client.link = link
     client.lastConnection = lastConnection
     client.closedAtMs = null
@@ -99,13 +104,17 @@ export function createKnownClients(
       lastFirst: { messageId: 0, connection: 0 },
       firstBefore: { messageId: 0, connection: 0 },
       reuses: false,
+      countsOn: false,
     }
     clients.set(key, client)
     return client
   }
 
   function disconnect(link: ClientLink, clean: boolean): void {
-    if (clean) link.confirmed = link.acked
+    if (clean) {
+      link.confirmed = link.acked
+      link.isHeard = true
+    }
     const { client } = link
     if (client.link !== link) return
     client.closedAtMs = clock.monotonic()

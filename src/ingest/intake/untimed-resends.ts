@@ -22,6 +22,8 @@
 //     each of its identifiers may stand for a later message
 //     the message was a DUP itself, and the client's new identifiers have come close to its own since: it
 //     counts from 1 on each connection
+//   A connection on which nothing came is skipped for this, if the client has shown that it goes on to count
+//   over connections: the identifier can stand for no other message then.
 // With QoS 2 the identifier is in use until PUBREL, so nothing is open there: a DUP that equals the last
 // message under its identifier is a duplicate until PUBREL came.
 // Everything else is stored, and counted as `resendsStored`: a second reading is better than a lost one.
@@ -91,6 +93,7 @@ export function createUntimedResends(
     if (entry.qos === 2 || entry.connection === link.connection) return true
     if (entry.connection !== link.previousConnection) return false
     const { client, previous } = link
+    if (link.isLater && !client.countsOn) return false
     if (previous !== null && entry.ordinal >= previous.acked) return true
     if (client.reuses || (previous !== null && Math.max(0, entry.ordinal) < previous.confirmed)) return false
     return !(entry.resent && comesClose(client, entry))
@@ -114,6 +117,7 @@ export function createUntimedResends(
     if (!dup) {
       if (before?.connection === link.connection && client.entered - before.place < roundMessages)
         client.reuses = true
+      noteWay(client, message)
       noteFirst(client, messageId, link.connection)
     }
     const entry: ClientEntry = {
@@ -130,6 +134,13 @@ export function createUntimedResends(
     known.add(entry)
   }
 
+  /** Whether the client goes on to count over connections: the first message of each shows it. */
+  function noteWay(client: KnownClient, { link, messageId, ordinal }: ReceivedMessage): void {
+    const { connection, messageId: last } = client.lastFirst
+    if (connection === 0 || connection === link?.connection) return
+    client.countsOn = messageId === (last % identifiers) + 1 && (ordinal === 0 || client.countsOn)
+  }
+
   function release({ client, connection }: ClientLink, messageId: number): Promise<void> | null {
     const entry = client.entries.get(messageId)
     // A release that waited for the store may come after a message of the next connection.
@@ -144,6 +155,7 @@ export function createUntimedResends(
 
 /** A PINGREQ of the client: it has read the PINGRESP before it, and every ack before that. */
 export function notePing(link: ClientLink): void {
+  link.isHeard = true
   link.confirmed = link.ackedAtPing
   link.ackedAtPing = link.acked
 }
