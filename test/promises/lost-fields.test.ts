@@ -139,6 +139,8 @@ type Lost = Row & {
   says?: string
   why?: string
   keepsNothing?: boolean
+  silent?: string[]
+  usual?: string[]
 }
 type Quiet = Row & {
   before?: number
@@ -158,12 +160,17 @@ const changeAll = (fleet: Fleet, change: Change) =>
 
 test.each(cases.lost)('$what is said to be lost', async (row) => {
   const { count = 9, edit, options, first, then, change, key, says = '', why = '' } = row
+  const { silent = [], usual: unchanged = [] } = row
   const names = trucks(count)
   const fleet = await startFleet(count, { ...(edit && { edit }), ...(options && { options }) })
   await fleet.send(names, 0, (n) => ({ ...usual(n), ...first }))
   for (const n of [1, 2]) await fleet.send(names, n)
   if (change !== undefined) await changeAll(fleet, change)
-  await untilLost(fleet, names, (n) => ({ ...usual(n), ...then }))
+  const changed = names.filter((name) => ![...silent, ...unchanged].includes(name))
+  for (let n = 3; fleet.condition() === undefined; n += 1) {
+    await fleet.send(unchanged, n)
+    await fleet.send(changed, n, (at) => ({ ...usual(at), ...then }))
+  }
   expect(fleet.condition()).toMatchObject({ key, what: expect.stringMatching(says) })
   expect(fleet.condition()!.why).toContain(why)
   const mayKeep = row.keepsNothing !== true
@@ -337,7 +344,7 @@ describe('an update of the devices', () => {
     await healthy(fleet, names)
     for (let n = 3; n < 9; n += 1) await fleet.send(names, n, renamed)
     await fleet.pipeline.until(() => fleet.condition() !== undefined)
-    expect(fleet.condition()!.what).toContain('the last one came at')
+    expect(fleet.condition()!.what).toContain('6 of 6 devices that sent positions')
     expect(fleet.condition()!.why).toContain('"gps.latitude"')
     await fleet.send(names, 9, renamed)
     await fleet.edit('{ path: gps.lat }', '{ path: gps.latitude }')
@@ -348,13 +355,54 @@ describe('an update of the devices', () => {
     )
   })
 
-  test('is said when most of those that have sent within the hour lack the field, and not before', async () => {
-    const names = trucks(10)
-    const fleet = await startFleet(10)
-    await healthy(fleet, names)
-    for (let n = 3; n < 12; n += 1) await fleet.send(names.slice(0, 6), n, renamed)
+  test('that comes to one device after the other is said, with how many lack the field; theirs is kept', async () => {
+    const names = trucks(20)
+    const fleet = await startFleet(20)
+    await healthy(fleet, names, 5)
+    let n = 5
+    const round = async (updated: number) => {
+      for (const end = n + 6; n < end; n += 1) {
+        await fleet.send(names.slice(0, updated), n, renamed)
+        await fleet.send(names.slice(updated, 12), n)
+        await fleet.send(names.slice(12), n, updated % 2 === 1 ? withoutFix : usual)
+      }
+    }
+    for (const updated of [1, 2, 3, 4]) await round(updated)
     expect(fleet.condition()).toBeUndefined()
     expect(fleet.deadLetters()).toBe(0)
+    for (const updated of [5, 6, 7]) await round(updated)
+    await fleet.pipeline.until(() => fleet.condition()?.what.startsWith('7 of 20 devices') === true)
+    expect(fleet.condition()).toMatchObject({ key: 'fleet|position' })
+    expect(fleet.condition()!.why).toContain('"gps.latitude"')
+    await fleet.pipeline.until(() => fleet.deadLetters() > 0)
+    const kept = fleet.deadLetters()
+    await fleet.send(names.slice(7), n)
+    await fleet.pipeline.until(() => fleet.got().some(({ device, at }) => device === 'truck-20' && at === n))
+    expect(fleet.deadLetters()).toBe(kept)
+    expect(fleet.condition()).toBeDefined()
+    expect(await remap(fleet)).toMatchObject({ remapped: 0, payloads: 0 })
+    await fleet.edit('{ path: gps.lat }', '{ path: [gps.lat, gps.latitude] }')
+    await fleet.edit('{ path: gps.lon }', '{ path: [gps.lon, gps.longitude] }')
+    await fleet.send(names, n + 1, renamed)
+    await fleet.pipeline.until(() => fleet.condition() === undefined)
+    expect(await remap(fleet)).toMatchObject({ remapped: kept, payloads: kept })
+  })
+
+  test('of a part of the devices is still said after a restart, and their messages kept', async () => {
+    const names = trucks(8)
+    const folder = await newFolder()
+    const first = await startFleet(8, { folder })
+    await healthy(first, names)
+    for (let n = 3; n < 9; n += 1) await first.send(names.slice(0, 5), n, renamed)
+    await first.pipeline.until(() => first.condition() !== undefined)
+    await first.pipeline.gateway.stop('test')
+    const second = await startFleet(8, { folder })
+    await second.send(names.slice(5), 9)
+    await second.pipeline.until(() => second.condition() !== undefined)
+    const before = second.deadLetters()
+    await second.send(names.slice(0, 5), 9, renamed)
+    await second.pipeline.until(() => second.deadLetters() === before + 5)
+    expect(second.condition()!.what).toMatch(/^5 of 8 devices/)
   })
 })
 

@@ -141,7 +141,7 @@ export const ingestEventFields = {
     source,
     field: field<string>('position, a signal, or another field of the mapping'),
     since: field<number>(
-      'when the mapping was changed, or the last record with the field came, Unix time in ms',
+      'when the mapping was changed, or the first device without the field was noticed, Unix time in ms',
     ),
     devices: count('devices that had the field, and sent a record without it'),
     of: count('devices that had the field'),

@@ -67,8 +67,6 @@ export type DeviceEntry = {
   memory: DeviceMemory | null
   /** What is noted of the device (../types.ts). */
   note: object | null
-  /** What its last record had (lost-fields/). */
-  fields: object | null
   /** Positions since the entry was made: some of them are compared with the fleet. */
   positions: number
   /** Records since the entry was made. */
@@ -139,7 +137,6 @@ function makeEntry(
     device,
     memory: null,
     note: null,
-    fields: null,
     positions: 0,
     records: 0,
     provider,

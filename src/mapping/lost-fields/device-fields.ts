@@ -1,137 +1,75 @@
-// device-fields.ts: what is known of the fields of each device of a source: a row of numbers, and the form in
-// which it outlives a mapping or a process.
+// device-fields.ts: the fields of one device: the rhythm of each, and how long it is missing.
+//
+//   P P P C C C C P P P C C C C     P has the field, C lacks it: the gap is 5
+//   P P P C C C C C C C C C         the first four C are usual, the next five weigh 1, and then each 1 / 5
+//
+// The gap is the longest usual one. A longer one counts at once, at most eight times the gap of before: a
+// night without GPS is no rhythm. Then it shrinks with each record that has the field.
 
 import type { EpochMs } from '../../std/clock.ts'
-import type { WatchedFields } from './watched-fields.ts'
 
-/**
- * The numbers of one field in a row. Behind those of all fields stand the family of the device, and when it
- * was heard last.
- */
-export const column = {
-  /** The longest usual number of records from one that has the field to the next; 0 where none had it. */
-  gap: 0,
-  /** Records since the last one that had it. */
-  run: 1,
-  /** Of them: since any device had it. `epoch` says since which time that was. */
-  missing: 2,
-  weight: 3,
-  epoch: 4,
-} as const
-
-export const columns = 5
-
-/** Of a row: -1 where the family is not known. */
-export const familyAt = (row: Float64Array) => row.length - 2
+export type DeviceFields = {
+  /** -1 where it is not known. */
+  family: number
+  heardAt: EpochMs
+  /** Bits of the fields of which others of the options are in force since the device had them. */
+  changed: number
+  /** Bits of the fields that are missing and that it names otherwise now. */
+  renamed: number
+  /** By field: the longest usual number of records from one that has it to the next; 0 where none had it. */
+  gaps: number[]
+  /** By field: records since the last one that had it. */
+  runs: number[]
+  /** By field: how many of those came before the options changed. */
+  runsBefore: number[]
+  /** Its last record that was looked at, whether that lacked nothing, and how many like it came since. */
+  present: number
+  judged: number
+  isWhole: boolean
+  alike: number
+}
 
 /** A device that lacked a field for so many times its gap does not count. */
 export const gapsMax = 8
+const gapShare = 1 / 128
 
-/** Of the devices that had a field, so many are most of them. */
-export const devicesShare = 0.8
-
-/** Stored of each source: the devices that were heard last. */
-const storedMax = 256
-
-export type LostField = {
-  since: EpochMs
-  devices: number
-  /** One that nothing reads, and that may be the field. */
-  key: string | null
-  /** It is lost since the config of the source was changed. */
-  isByMapping: boolean
-  /** `key` is read, and its value is of another kind than before; not in those of earlier builds. */
-  isKeyRead?: boolean
+export function newDevice(fields: number): DeviceFields {
+  const zeros = () => Array.from({ length: fields }, () => 0)
+  const counts = { gaps: zeros(), runs: zeros(), runsBefore: zeros() }
+  const last = { present: 0, judged: 0, isWhole: false, alike: 0 }
+  return { family: -1, heardAt: 0, changed: 0, renamed: 0, ...counts, ...last }
 }
 
-export type StoredField = {
-  name: string
-  /** Of its options. */
-  fingerprint: string
-  /** Since when others of its options are in force; null where that is not known. */
-  changedAt: EpochMs | null
-  lastPresentAt: EpochMs
-  lost: LostField | null
+/** A record of the device has the field. */
+export function noteHas(device: DeviceFields, index: number): void {
+  const records = device.runs[index]! + 1
+  const gap = device.gaps[index]!
+  const shrunk = gap + (records - gap) * gapShare
+  device.gaps[index] = gap === 0 ? records : Math.max(shrunk, Math.min(records, gapsMax * gap))
+  device.runs[index] = 0
+  device.runsBefore[index] = 0
+  const bit = 1 << index
+  device.changed &= ~bit
+  device.renamed &= ~bit
 }
 
-/** `devices`: by device the gap and the run of each field, and behind them the family. */
-export type StoredSource = {
-  name: string
-  /** As in WatchedFields. Before 0.2 there were none. */
-  topics?: string
-  device?: string
-  unread: readonly string[]
-  fields: readonly StoredField[]
-  devices: readonly (readonly [device: string, numbers: readonly number[]])[]
+/** Other options of the field are in force. */
+export function noteChange(device: DeviceFields, index: number): void {
+  device.runsBefore[index] = device.runs[index]!
+  device.changed |= 1 << index
 }
 
-type Source = {
-  fields: Pick<WatchedFields, 'topics' | 'device'>
-  unread: ReadonlySet<string>
-  states: StoredSource['fields']
-  devices: ReadonlyMap<string, Float64Array>
+/** Whether the device had the field until the options changed, or until now. */
+export function had({ gaps, runs, runsBefore, changed, renamed }: DeviceFields, index: number): boolean {
+  const bit = 1 << index
+  const missing = (renamed & bit) !== 0 ? 0 : (changed & bit) === 0 ? runs[index]! : runsBefore[index]!
+  return gaps[index]! > 0 && missing <= gapsMax * gaps[index]!
 }
 
-export function deviceRow(fields: number): Float64Array {
-  const row = new Float64Array(fields * columns + 2)
-  // None is that of a field.
-  for (let at = column.epoch; at < row.length; at += columns) row[at] = -1
-  row[familyAt(row)] = -1
-  return row
-}
-
-export function storedOf(name: string, source: Source, devicesMax = storedMax): StoredSource {
-  const heardAt = ([, row]: [string, Float64Array]) => row.at(-1)!
-  const last = [...source.devices].sort((a, b) => heardAt(b) - heardAt(a)).slice(0, devicesMax)
-  const { topics, device: rule } = source.fields
-  return {
-    name,
-    topics,
-    device: rule,
-    unread: [...source.unread],
-    fields: source.states.map(({ name: field, fingerprint, changedAt, lastPresentAt, lost }) => ({
-      name: field,
-      fingerprint,
-      changedAt,
-      lastPresentAt,
-      lost,
-    })),
-    devices: last.map(([device, row]) => [device, numbersOf(row, source.states.length)]),
-  }
-}
-
-function numbersOf(row: Float64Array, fields: number): number[] {
-  const numbers = Array.from({ length: fields }, (_, index) => index * columns).flatMap((at) => [
-    Math.round(row[at + column.gap]! * 1000) / 1000,
-    row[at + column.run]!,
-  ])
-  return [...numbers, row[familyAt(row)]!]
-}
-
-/** Adds what was known of the field `from` to the field `to` of a device, which had no record with it yet. */
-export function takeNumbers(row: Float64Array, to: number, numbers: readonly number[], from: number): void {
-  const at = to * columns
-  if (row[at + column.gap]! > 0) return
-  row[at + column.gap] = numbers[2 * from] ?? 0
-  row[at + column.run]! += numbers[2 * from + 1] ?? 0
-}
-
-/**
- * Devices have other names now. Of the field `from`: the gap that each is taken to have when it is heard for
- * the first time; 0 unless most devices had the field.
- */
-export function commonGap({ devices }: StoredSource, from: number): number {
-  const gaps = devices.map(([, numbers]) => {
-    const [gap = 0, run = 0] = numbers.slice(2 * from)
-    return run <= gapsMax * gap ? gap : 0
-  })
-  const having = gaps.filter((gap) => gap > 0)
-  return having.length >= devicesShare * gaps.length ? Math.max(0, ...having) : 0
-}
-
-/** Whether a value from the disk is one. */
-export function isStoredSource(value: unknown): value is StoredSource {
-  if (typeof value !== 'object' || value === null) return false
-  const { name, unread, fields, devices } = value as Partial<StoredSource>
-  return typeof name === 'string' && [unread, fields, devices].every((list) => Array.isArray(list))
+/** How long the field is missing, in gaps beyond the usual one; nothing for a part of one. */
+export function missingGaps({ gaps, runs, runsBefore }: DeviceFields, index: number, gapMin: number): number {
+  const gap = Math.max(gapMin, Math.floor(gaps[index]!))
+  const run = runs[index]!
+  const beyond = Math.min(run - runsBefore[index]!, run - gap + 1) / gap
+  return beyond < 1 ? 0 : beyond
 }

@@ -3,20 +3,16 @@
 import type { Emit } from '../../domain/event.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { RecordContext } from '../types.ts'
+import { had, missingGaps, newDevice, noteChange, noteHas, type DeviceFields } from './device-fields.ts'
 import {
-  column,
-  columns,
   commonGap,
-  deviceRow,
-  devicesShare,
-  familyAt,
-  storedOf,
-  takeNumbers,
+  storedField,
+  type FieldState,
   type LostField,
   type StoredField,
   type StoredSource,
-} from './device-fields.ts'
-import { beginEpoch, hadBy, noteHas, noteLacks, weightOfOneMax, type FieldWeight } from './field-weight.ts'
+} from './stored-source.ts'
+import { WatchedDevices, type DeviceBounds } from './watched-devices.ts'
 import type { WatchedFields } from './watched-fields.ts'
 
 export type NotedRecord = Pick<
@@ -24,242 +20,301 @@ export type NotedRecord = Pick<
   'present' | 'judged' | 'arrivedAt' | 'record' | 'root' | 'up' | 'captures'
 >
 
-export type WatchedDevice = { readonly device: string; readonly family: number }
-
-export type SourceFields = {
-  /** Whether the record lacks nothing that the device had. */
-  note(device: WatchedDevice, record: NotedRecord): boolean
-  /** A field is lost, or missing in records of devices that had it. */
-  isSuspect(): boolean
-  /** Fields that are lost and kept. */
-  lostBits(): number
-  isLost(field: string): boolean
-  /** Grows with each change that a restart must not lose. */
-  changes(): number
-  hasSince(field: string, since: EpochMs): boolean
-  /** Whether this is the source under another name. */
-  succeeds(stored: StoredSource): boolean
-  /** Goes on with what was known before. */
-  adopt(stored: StoredSource): void
-  stored(devicesMax?: number): StoredSource
+type WatchedField = FieldState & {
+  readonly index: number
+  /** Since the options changed: the weight of the records without it, and their devices. */
+  weight: number
+  lacking: number
+  /** When the first of the devices that name it otherwise was noticed, and by which key the last one. */
+  renamedAt: EpochMs
+  renamedKey: string | null
+  /** Of devices that have other names than before: the gap that they are taken to have. */
+  commonGap: number
 }
 
-export type SourceOptions = {
-  source: string
-  fields: WatchedFields
-  begunAt: EpochMs
-  devicesMax: number
-  /** A record of a device beyond those. */
-  beyond: () => void
-}
-
-type FieldState = FieldWeight & StoredField & { readonly index: number; readonly at: number }
+type Deps = DeviceBounds & { emit: Emit; begunAt: EpochMs }
 
 const weightByMapping = 8
-const weightOtherwise = 20
-const devicesOtherwise = 5
+/** Of one device, however long it lacks the field. */
+const weightMax = 4
+/** So many gaps without a field, the record is looked at for another name of it, and again later. */
+const renamedGaps = 4
+const lookAgainGaps = 32
+const devicesRenamed = 5
+/** So much larger, their number is reported again. */
+const growth = 1.1
 /** Up to it nearly every record has the field. */
 const usualGap = 2
-/** Where all places are taken, a new device gets that of one that was silent for so long. */
-const silentMs = 86_400_000
 const unreadMax = 64
 const unreadEveryMs = 600_000
 /** Of so many records at first, and of one every ten minutes then, the unread keys are noted. */
 const firstLooks = 64
-const activeMs = 3_600_000
-const lookEveryMs = 10_000
 const givenUpAfterMs = 7 * 86_400_000
 
-export function createSourceFields({ emit }: { emit: Emit }, options: SourceOptions): SourceFields {
-  const { source, fields, begunAt, devicesMax, beyond } = options
-  const states = statesOf(fields)
-  const devices = new Map<string, Float64Array>()
-  /** By field, where devices have other names than before. */
-  const commonGaps: number[] = []
+export class SourceFields {
+  /** Grows with each change that a restart must not lose. */
+  changes = 0
+  readonly #deps: Deps
+  readonly #source: string
+  readonly #watched: WatchedFields
+  readonly #fields: readonly WatchedField[]
+  readonly #devices: WatchedDevices
   /** Keys that nothing read while no field was missing, and when they were noted last. */
-  const unread = new Set<string>()
-  let unreadAt: EpochMs | null = null
-  let looks = 0
-  let lookedAt: EpochMs = 0
-  let lostBits = 0
-  let isSuspect = false
-  let changes = 0
-  return {
-    note,
-    isSuspect: () => isSuspect,
-    lostBits: () => lostBits,
-    isLost: (field) => states.some(({ name, lost }) => name === field && lost !== null),
-    changes: () => changes,
-    hasSince: (field, since) =>
-      states.some(({ name, lastPresentAt }) => name === field && lastPresentAt > since),
-    succeeds: ({ topics }) => topics === fields.topics,
-    adopt,
-    stored: (most) => storedOf(source, { fields, unread, states, devices }, most),
+  readonly #unread = new Set<string>()
+  #unreadAt: EpochMs | null = null
+  #looks = 0
+  /** Fields that are lost and kept. */
+  #lostBits = 0
+
+  constructor(deps: Deps, source: string, watched: WatchedFields) {
+    this.#deps = deps
+    this.#source = source
+    this.#watched = watched
+    this.#devices = new WatchedDevices(deps, () => this.#newDevice())
+    const states = { changedAt: null, lastPresentAt: 0, lost: null }
+    const counts = { weight: 0, lacking: 0, renamedAt: 0, renamedKey: null, commonGap: 0 }
+    this.#fields = watched.names.map((name, index) => {
+      return { name, index, fingerprint: watched.fingerprints[index]!, ...states, ...counts }
+    })
   }
 
-  function note({ device, family }: WatchedDevice, record: NotedRecord): boolean {
+  note(name: string, family: number, record: NotedRecord): void {
     const { present, judged, arrivedAt } = record
-    const row = rowOf(device, arrivedAt)
-    if (row === null) return true
-    row[row.length - 1] = arrivedAt
-    if (row[familyAt(row)] !== family) changeFamily(row, family)
-    let isUsual = true
+    const device = this.#devices.of(name, arrivedAt)
+    if (device === null) return
+    device.heardAt = arrivedAt
+    if (device.family !== family) this.#changeFamily(device, family)
+    else if (isAlike(device, present, judged)) return
     let isTypical = true
-    isSuspect = false
-    for (let index = 0; index < states.length; index += 1) {
-      const field = states[index]!
-      const bit = 1 << index
-      if ((present & judged & bit) !== 0) has(field, row, arrivedAt)
-      else if ((judged & bit) !== 0 && noteLacks(field, row, field.at)) {
-        isUsual = false
-        isTypical &&= row[field.at + column.gap]! > usualGap
-        judge(field, record)
+    let isWhole = true
+    for (const field of this.#fields) {
+      const bit = 1 << field.index
+      if ((judged & bit) === 0) continue
+      if ((present & bit) !== 0) this.#has(field, device, arrivedAt)
+      else {
+        const gap = device.gaps[field.index]!
+        isTypical &&= gap === 0 || gap > usualGap
+        isWhole &&= gap === 0
+        this.#lacks(field, device, record)
       }
-      isSuspect ||= field.weight >= 1 || field.lost !== null
     }
-    const isDue = looks < firstLooks || Math.abs(arrivedAt - (unreadAt ?? 0)) >= unreadEveryMs
-    if (isTypical && isDue) noteUnread(record)
-    return isUsual
+    Object.assign(device, { present, judged, isWhole, alike: 0 })
+    const isDue = this.#looks < firstLooks || Math.abs(arrivedAt - (this.#unreadAt ?? 0)) >= unreadEveryMs
+    if (isTypical && isDue) this.#noteUnread(record)
   }
 
-  function rowOf(device: string, arrivedAt: EpochMs): Float64Array | null {
-    const known = devices.get(device)
-    if (known !== undefined) return known
-    if (devices.size >= devicesMax && !makesRoom(devices, arrivedAt)) {
-      beyond()
-      return null
+  /** The fields that are lost and kept of the records of a device; of others the same as of all. */
+  lostBits(name: string | undefined): number {
+    const device = name === undefined || this.#lostBits === 0 ? undefined : this.#devices.get(name)
+    if (device === undefined) return this.#lostBits
+    let bits = this.#lostBits
+    for (const { index, lost } of this.#fields)
+      if (lost?.isPartial === true && (device.renamed & (1 << index)) === 0) bits &= ~(1 << index)
+    return bits
+  }
+
+  isLost(field: string): boolean {
+    return this.#fields.some(({ name, lost }) => name === field && lost !== null)
+  }
+
+  /** Whether a field that is not lost was sent since then. */
+  hasSince(field: string, since: EpochMs): boolean {
+    return this.#fields.some(
+      ({ name, lost, lastPresentAt }) => name === field && lost === null && lastPresentAt > since,
+    )
+  }
+
+  /** Whether this is the source under another name. */
+  succeeds({ topics }: StoredSource): boolean {
+    return topics === this.#watched.topics
+  }
+
+  stored(devicesMax?: number): StoredSource {
+    return {
+      name: this.#source,
+      topics: this.#watched.topics,
+      device: this.#watched.device,
+      unread: [...this.#unread],
+      fields: this.#fields.map(({ name, fingerprint, changedAt, lastPresentAt, lost }) => {
+        return { name, fingerprint, changedAt, lastPresentAt, lost }
+      }),
+      devices: this.#devices.stored(devicesMax),
     }
-    const row = deviceRow(states.length)
-    for (const { at, index, lastPresentAt } of states)
-      if (lastPresentAt < begunAt) row[at + column.gap] = commonGaps[index] ?? 0
-    devices.set(device, row)
-    changes += 1
-    return row
   }
 
-  /** Other fields of the mapping are those of the device now. */
-  function changeFamily(row: Float64Array, family: number): void {
-    const isKnown = row[familyAt(row)] !== -1
-    row[familyAt(row)] = family
-    for (const field of states)
-      if (isKnown && (fields.familyBits & (1 << field.index)) !== 0) field.changedAt = begunAt
-  }
-
-  function has(field: FieldState, row: Float64Array, arrivedAt: EpochMs): void {
-    if (row[field.at + column.gap] === 0 || field.lastPresentAt < (field.changedAt ?? 0)) changes += 1
-    noteHas(field, row, field.at)
-    field.lastPresentAt = arrivedAt
-    if (field.lost !== null) end(field)
-  }
-
-  function judge(field: FieldState, record: NotedRecord): void {
-    const { arrivedAt } = record
-    if (field.lost !== null) {
-      if (Math.abs(arrivedAt - field.lost.since) > givenUpAfterMs) giveUp(field)
-      return
-    }
-    if (field.weight < weightOfOneMax) return
-    const { changedAt, lastPresentAt, lacking } = field
-    const isByMapping = changedAt !== null && lastPresentAt < changedAt
-    if (isByMapping && (field.weight >= weightByMapping || hadBy(devices.values(), field, 2) === 1)) {
-      const key = fields.keyNear(field.index, fields.unread(record))
-      lose(field, { since: changedAt, devices: lacking, key, isByMapping })
-      return
-    }
-    if (field.weight < weightOtherwise || lacking < devicesOtherwise) return
-    if (unreadAt === null || unread.size >= unreadMax || Math.abs(arrivedAt - lookedAt) < lookEveryMs) return
-    lookedAt = arrivedAt
-    if (lacking < devicesShare * hadBy(devices.values(), field, Infinity, arrivedAt - activeMs)) return
-    const appeared = fields.unread(record).filter((key) => !unread.has(key))
-    const renamed = fields.keyNear(field.index, appeared)
-    const key = renamed ?? fields.changedPath(field.index, record)
-    const isKeyRead = renamed === null
-    if (key !== null) lose(field, { since: lastPresentAt, devices: lacking, key, isByMapping, isKeyRead })
-  }
-
-  function noteUnread(record: NotedRecord): void {
-    unreadAt = record.arrivedAt
-    looks += 1
-    for (const key of fields.unread(record)) if (unread.size < unreadMax) unread.add(key)
-  }
-
-  function lose(field: FieldState, lost: LostField): void {
-    setLost(field, lost)
-    const { name } = field
-    const of = Math.max(lost.devices, hadBy(devices.values(), field, Infinity))
-    const isKept = (fields.bitsOf([name]) & fields.keptBits) !== 0
-    const { isKeyRead = false } = lost
-    emit({ kind: 'field_lost', source, field: name, ...lost, isKeyRead, of, isKept })
-  }
-
-  function end(field: FieldState): void {
-    setLost(field, null)
-    emit({ kind: 'field_found', source, field: field.name })
-  }
-
-  function giveUp(field: FieldState): void {
-    for (const row of devices.values()) row[field.at + column.gap] = 0
-    beginEpoch(field)
-    end(field)
-  }
-
-  function setLost(field: FieldState, lost: LostField | null): void {
-    field.lost = lost
-    changes += 1
-    const names = states.filter((one) => one.lost !== null).map(({ name }) => name)
-    lostBits = fields.bitsOf(names) & fields.keptBits
-  }
-
-  function adopt(stored: StoredSource): void {
-    for (const key of stored.unread) if (unread.size < unreadMax) unread.add(key)
-    for (const [index, field] of states.entries()) {
+  /** Goes on with what was known before. */
+  adopt(stored: StoredSource): void {
+    for (const key of stored.unread) if (this.#unread.size < unreadMax) this.#unread.add(key)
+    const hasOtherNames = stored.device !== undefined && stored.device !== this.#watched.device
+    for (const field of this.#fields) {
       const from = stored.fields.findIndex(({ name }) => name === field.name)
       const before = stored.fields[from]
       if (before === undefined) continue
-      field.changedAt ??= before.fingerprint === field.fingerprint ? before.changedAt : begunAt
-      const isRenamed = stored.device !== undefined && stored.device !== fields.device
-      if (isRenamed) commonGaps[index] = commonGap(stored, from)
-      for (const [device, numbers] of isRenamed ? [] : stored.devices) {
-        const row = rowOf(device, begunAt)
-        if (row === null) continue
-        takeNumbers(row, index, numbers, from)
-        row[familyAt(row)] = numbers[2 * stored.fields.length] ?? -1
-        // When it was heard is not known; it keeps its place as if it had been heard now.
-        row[row.length - 1] ||= begunAt
-      }
-      if (field.lastPresentAt > 0) continue
-      field.lastPresentAt = before.lastPresentAt
-      if (before.lost !== null) lose(field, before.lost)
+      const isChanged = before.fingerprint !== field.fingerprint
+      field.changedAt ??= isChanged ? this.#deps.begunAt : before.changedAt
+      const all = stored.devices.map(
+        ([name, numbers]) => [name, storedField(numbers, from, stored.fields.length)] as const,
+      )
+      if (hasOtherNames) field.commonGap = commonGap(all.map(([, one]) => one))
+      else for (const [name, one] of all) this.#adoptDevice(field.index, name, one, isChanged)
+      // Devices may have been heard before this was read from the disk.
+      const isOver = field.lastPresentAt > 0
+      field.lastPresentAt = Math.max(field.lastPresentAt, before.lastPresentAt)
+      const { lost } = before
+      if (lost === null) continue
+      const isRenamed = ({ renamed }: DeviceFields) => (renamed & (1 << field.index)) !== 0
+      if (lost.isPartial === true ? [...this.#devices.all()].some(isRenamed) : !isOver)
+        this.#lose(field, lost)
     }
+  }
+
+  #adoptDevice(index: number, name: string, stored: StoredField, isChanged: boolean): void {
+    const device = this.#devices.of(name, this.#deps.begunAt)
+    if (device === null) return
+    device.family = stored.family
+    // When it was heard is not known; it keeps its place as if it had been heard now.
+    device.heardAt ||= this.#deps.begunAt
+    if (device.gaps[index]! > 0) return
+    device.gaps[index] = stored.gap
+    device.runs[index]! += stored.run
+    if (stored.isRenamed) device.renamed |= 1 << index
+    if (isChanged || stored.isChanged) noteChange(device, index)
+  }
+
+  #newDevice(): DeviceFields {
+    this.changes += 1
+    const device = newDevice(this.#fields.length)
+    for (const field of this.#fields) {
+      if (field.commonGap === 0 || field.lastPresentAt >= this.#deps.begunAt) continue
+      device.gaps[field.index] = field.commonGap
+      noteChange(device, field.index)
+    }
+    return device
+  }
+
+  /** Other fields of the mapping are those of the device now. */
+  #changeFamily(device: DeviceFields, family: number): void {
+    const isKnown = device.family !== -1
+    device.family = family
+    for (const field of this.#fields) {
+      if (!isKnown || (this.#watched.familyBits & (1 << field.index)) === 0) continue
+      field.changedAt = this.#deps.begunAt
+      noteChange(device, field.index)
+    }
+  }
+
+  #has(field: WatchedField, device: DeviceFields, arrivedAt: EpochMs): void {
+    const { index, lost, renamedKey } = field
+    const wasRenamed = (device.renamed & (1 << index)) !== 0
+    if (device.gaps[index] === 0 || field.lastPresentAt < (field.changedAt ?? 0)) this.changes += 1
+    noteHas(device, index)
+    field.lastPresentAt = arrivedAt
+    // The device has both, one after the other, and that is usual.
+    if (wasRenamed && renamedKey !== null && this.#unread.size < unreadMax) this.#unread.add(renamedKey)
+    if (lost !== null && (lost.isPartial !== true || wasRenamed)) this.#end(field)
+  }
+
+  #lacks(field: WatchedField, device: DeviceFields, record: NotedRecord): void {
+    const { index, changedAt, lost } = field
+    const weightBefore = this.#weightOf(field, device)
+    device.runs[index]! += 1
+    if (device.gaps[index] === 0) return
+    if (lost !== null && Math.abs(record.arrivedAt - lost.since) > givenUpAfterMs) return this.#giveUp(field)
+    if (changedAt !== null && field.lastPresentAt < changedAt) {
+      const weight = this.#weightOf(field, device)
+      if (weightBefore === 0 && weight > 0) field.lacking += 1
+      field.weight += weight - weightBefore
+      const isAlone = () => field.lacking === 1 && this.#devices.countHad(index, 2, changedAt) < 2
+      if (field.weight >= weightByMapping || (field.weight >= weightMax && isAlone()))
+        this.#loseByMapping(field, changedAt, record)
+    } else this.#findOtherName(field, device, record)
+  }
+
+  /** Of the records without it since its options changed. */
+  #weightOf({ index }: WatchedField, device: DeviceFields): number {
+    if (!had(device, index)) return 0
+    return Math.min(missingGaps(device, index, this.#watched.gapsMin[index]!), weightMax)
+  }
+
+  #loseByMapping(field: WatchedField, since: EpochMs, record: NotedRecord): void {
+    if (field.lost !== null && field.lost.isPartial !== true) return
+    const key = this.#watched.keyNear(field.index, this.#watched.unread(record))
+    this.#lose(field, { since, devices: field.lacking, key, isByMapping: true })
+  }
+
+  /** Marks a device that lacks the field and has a key that is like it, and that was not there before. */
+  #findOtherName(field: WatchedField, device: DeviceFields, record: NotedRecord): void {
+    const { index, lost } = field
+    const bit = 1 << index
+    const gaps = missingGaps(device, index, this.#watched.gapsMin[index]!)
+    const isDue = gaps === renamedGaps || gaps % lookAgainGaps === 0 || (lost !== null && gaps < renamedGaps)
+    if (gaps === 0 || !isDue || (device.renamed & bit) !== 0) return
+    if (this.#unreadAt === null || this.#unread.size >= unreadMax) return
+    const isNew = (key: string) => !this.#unread.has(key)
+    const renamed = this.#watched.keyNear(index, this.#watched.unread(record).filter(isNew))
+    const key = renamed ?? this.#watched.changedPath(index, record)
+    if (key === null || !isNew(key)) return
+    device.renamed |= bit
+    this.changes += 1
+    const devices = [...this.#devices.all()].filter((one) => (one.renamed & bit) !== 0).length
+    if (devices === 1) field.renamedAt = record.arrivedAt
+    field.renamedKey = key
+    const isByMapping = field.changedAt !== null && (device.changed & bit) !== 0
+    const isEnough =
+      lost === null ? devices >= devicesRenamed || isByMapping : devices >= lost.devices * growth
+    if (!isEnough || (lost !== null && lost.isPartial !== true)) return
+    const since = lost?.since ?? (isByMapping ? field.changedAt! : field.renamedAt)
+    const found = { since, devices, key, isByMapping: lost?.isByMapping ?? isByMapping }
+    this.#lose(field, { ...found, isKeyRead: renamed === null, isPartial: true })
+  }
+
+  #noteUnread(record: NotedRecord): void {
+    this.#unreadAt = record.arrivedAt
+    this.#looks += 1
+    for (const key of this.#watched.unread(record)) if (this.#unread.size < unreadMax) this.#unread.add(key)
+  }
+
+  #lose(field: WatchedField, lost: LostField): void {
+    this.#setLost(field, lost)
+    const { isKeyRead = false, isPartial: _isPartial, ...reported } = lost
+    const of = Math.max(lost.devices, this.#devices.countHad(field.index))
+    const isKept = (this.#watched.keptBits & (1 << field.index)) !== 0
+    const names = { source: this.#source, field: field.name }
+    this.#deps.emit({ kind: 'field_lost', ...names, ...reported, isKeyRead, of, isKept })
+  }
+
+  #end(field: WatchedField): void {
+    this.#setLost(field, null)
+    this.#deps.emit({ kind: 'field_found', source: this.#source, field: field.name })
+  }
+
+  /** The devices that lack it do without it. */
+  #giveUp(field: WatchedField): void {
+    const bit = 1 << field.index
+    for (const device of this.#devices.all()) {
+      if (field.lost?.isPartial === true && (device.renamed & bit) === 0) continue
+      device.gaps[field.index] = 0
+      device.renamed &= ~bit
+    }
+    field.weight = 0
+    field.lacking = 0
+    this.#end(field)
+  }
+
+  #setLost(field: WatchedField, lost: LostField | null): void {
+    field.lost = lost
+    this.changes += 1
+    const bits = this.#fields.reduce((sum, one) => (one.lost === null ? sum : sum | (1 << one.index)), 0)
+    this.#lostBits = bits & this.#watched.keptBits
   }
 }
 
-function statesOf({ names, fingerprints, gapsMin }: WatchedFields): readonly FieldState[] {
-  return names.map((name, index) => ({
-    name,
-    index,
-    at: index * columns,
-    fingerprint: fingerprints[index]!,
-    gapMin: gapsMin[index]!,
-    changedAt: null,
-    epoch: 0,
-    weight: 0,
-    lacking: 0,
-    lastPresentAt: 0,
-    lost: null,
-  }))
-}
+/** Most records lack nothing and are like the one before: of so many one is looked at. */
+const alikeMax = 15
 
-/**
- * Removes the first device of the map if it was silent for a day. Otherwise it moves to the end of the map
- * and stays, so that invented names cannot replace devices that send.
- */
-function makesRoom(devices: Map<string, Float64Array>, now: EpochMs): boolean {
-  const [first] = devices
-  if (first === undefined) return false
-  const [device, row] = first
-  devices.delete(device)
-  const isSilent = Math.abs(now - row.at(-1)!) > silentMs
-  if (!isSilent) devices.set(device, row)
-  return isSilent
+function isAlike(device: DeviceFields, present: number, judged: number): boolean {
+  if (!device.isWhole || device.present !== present || device.judged !== judged) return false
+  if (device.alike >= alikeMax) return false
+  device.alike += 1
+  return true
 }

@@ -186,8 +186,9 @@ function contains(whole: string, part: string): boolean {
   return part.length >= containedMin && whole.includes(part)
 }
 
+/** A text without digits, such as "n/a", says that there is no value. */
 function isOfOtherKind(value: unknown): boolean {
-  if (typeof value === 'string') return value.trim() !== '' && Number.isNaN(Number(value))
+  if (typeof value === 'string') return /\d/.test(value) && Number.isNaN(Number(value))
   return typeof value === 'object' && value !== null && !(value instanceof NoResult)
 }
 

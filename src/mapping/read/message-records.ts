@@ -285,7 +285,9 @@ class MessageRecords {
     const isCopy = mark?.sent !== undefined
     // A rule of the source keeps back what was read and is not sent.
     if (!isCopy && (view === null || (reading.isRead && !isSent))) return false
-    const part = isCopy ? remainderOf(source, reading, view, mark) : partOf(source, reading, view, isSent)
+    const part = isCopy
+      ? remainderOf(source, reading, view, mark)
+      : partOf(source, reading, entry?.device, view, isSent)
     if (part !== null) this.keep(markOf(index, reading.record, part), rejectionOf(part), entry)
     return part !== null
   }

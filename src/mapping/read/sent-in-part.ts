@@ -17,10 +17,11 @@ export type SentInPart = Required<Pick<RecordMark, 'sent' | 'lost'>>
 export function partOf(
   { name, watched }: SourcePlan,
   { present, judged }: Pick<RecordContext, 'present' | 'judged'>,
+  device: string | undefined,
   view: FieldView | null,
   isSent: boolean,
 ): SentInPart | null {
-  const lost = (view?.lostBits(name) ?? 0) & judged & ~present
+  const lost = (view?.lostBits(name, device) ?? 0) & judged & ~present
   return lost === 0 ? null : { sent: isSent ? watched.namesOf(present) : [], lost: watched.namesOf(lost) }
 }
 

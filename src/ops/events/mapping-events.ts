@@ -82,7 +82,7 @@ export const mappingEvents: EventTable<MappingEvent> = {
     repeats: ({ source, device, signal }) => `${source}|${device}|${signal}`,
   },
   field_lost: {
-    meaning: 'A field that the devices of a source had is in none of their messages any more.',
+    meaning: 'A field that devices of a source had is in their messages no more.',
     act: 'See the condition.',
     level: 'warn',
     text: lostText,
@@ -107,10 +107,10 @@ export const mappingEvents: EventTable<MappingEvent> = {
 }
 
 function lostText({ source, field, since, devices, of, isByMapping }: EventOf<'field_lost'>): string {
-  const when = `${isByMapping ? 'the mapping was changed at' : 'the last one came at'} ${isoTime(since)}`
+  const when = isByMapping ? 'since the mapping was changed at' : 'any more, the first of them since'
   return (
     `${devices} of ${plural(of, 'device')} that sent ${fieldText(field)} (source ${quote(source, 64)}) send none ` +
-    `since ${when}.`
+    `${when} ${isoTime(since)}.`
   )
 }
 
