@@ -13,9 +13,8 @@ import { decodeTable, encodeTable, type BirthNumber, type Table } from './sparkp
 import type { StateWrite } from '../types.ts'
 
 export type Node = {
-  /** Null where only births of its devices are known. */
-  table: Table | null
-  devices: Map<string, Table>
+  /** Of its own birth by '', of those of its devices by their names. */
+  tables: Map<string, Table>
   bdSeq: BirthNumber
   /** Sequence number of the last message; null where none came since the birth or the start. */
   seq: number | null
@@ -23,6 +22,8 @@ export type Node = {
   isRestored: boolean
   bytes: number
 }
+
+export type BirthNumbers = Pick<Node, 'bdSeq' | 'seq'>
 
 export type BirthsOptions = { source: string; nodesMax: number; bytesMax: number }
 
@@ -41,66 +42,59 @@ export function createBirths({ source, nodesMax, bytesMax }: BirthsOptions) {
   let bytes = 0
   let evictions = 0
   let damaged = 0
-  return { nodeOf, nodeBorn, deviceBorn, nodeDied, deviceDied, restore, counters }
+  return { nodeOf: (name: string) => nodes.get(name), born, died, restore, counters }
 
-  function nodeOf(name: string): Node | undefined {
-    return nodes.get(name)
-  }
-
-  /** The writes; null where the birth is too large to be remembered. */
-  function nodeBorn(name: string, table: Table, bdSeq: BirthNumber, seq: number | null): StateWrite[] | null {
-    const key = prefix + name
-    if (key.length > keyLengthMax || table.bytes + nodeBytes > bytesMax) return null
-    const writes = nodeDied(name)
-    put(name, { table, devices: new Map(), bdSeq, seq, isRestored: false, bytes: nodeBytes + table.bytes })
-    writes.push({ key, value: encodeTable(table, bdSeq) })
+  /**
+   * The writes for the birth of a device, or of the node itself (''). Null where it is too large to be
+   * remembered. The node of a device may be unknown because its birth was missed.
+   */
+  function born(name: string, device: string, table: Table, numbers: BirthNumbers): StateWrite[] | null {
+    const key = keyOf(name, device)
+    const known = device === '' ? undefined : nodes.get(name)
+    const others = (known?.bytes ?? nodeBytes) - (known?.tables.get(device)?.bytes ?? 0)
+    if (key.length > keyLengthMax || others + table.bytes > bytesMax) return null
+    const writes = device === '' ? died(name, '') : []
+    put(name, device, table, numbers)
+    writes.push({ key, value: encodeTable(table, numbers.bdSeq) })
     return evicted(name, writes)
   }
 
-  /** The same for a device. Its node may be unknown because its birth was missed. */
-  function deviceBorn(name: string, device: string, table: Table): StateWrite[] | null {
-    const key = `${prefix}${name}/${device}`
+  /** The writes for the death of a device, or of the node (''), which ends its devices, too. */
+  function died(name: string, device: string): StateWrite[] {
     const node = nodes.get(name)
-    const others = (node?.bytes ?? nodeBytes) - (node?.devices.get(device)?.bytes ?? 0)
-    if (key.length > keyLengthMax || others + table.bytes > bytesMax) return null
-    putDevice(name, device, table)
-    return evicted(name, [{ key, value: encodeTable(table, null) }])
+    if (node === undefined) return []
+    const gone = device === '' ? [...node.tables.keys()] : [device].filter((one) => node.tables.has(one))
+    for (const one of gone) {
+      resize(node, -node.tables.get(one)!.bytes)
+      node.tables.delete(one)
+    }
+    if (device === '') {
+      nodes.delete(name)
+      bytes -= nodeBytes
+    }
+    return gone.map((one) => ({ key: keyOf(name, one), value: null }))
   }
 
-  function nodeDied(name: string): StateWrite[] {
-    const node = nodes.get(name)
-    if (!node) return []
-    nodes.delete(name)
-    bytes -= node.bytes
-    const writes: StateWrite[] = []
-    if (node.table) writes.push({ key: prefix + name, value: null })
-    for (const device of node.devices.keys()) writes.push({ key: `${prefix}${name}/${device}`, value: null })
-    return writes
+  function put(name: string, device: string, table: Table, { bdSeq, seq }: BirthNumbers): Node {
+    let node = nodes.get(name)
+    if (node === undefined) {
+      node = { tables: new Map(), bdSeq: null, seq: null, isRestored: false, bytes: 0 }
+      nodes.set(name, node)
+      resize(node, nodeBytes)
+    }
+    if (device === '') Object.assign(node, { bdSeq, seq })
+    resize(node, table.bytes - (node.tables.get(device)?.bytes ?? 0))
+    node.tables.set(device, table)
+    return node
   }
 
-  function deviceDied(name: string, device: string): StateWrite[] {
-    const node = nodes.get(name)
-    const table = node?.devices.get(device)
-    if (!node || !table) return []
-    node.devices.delete(device)
-    node.bytes -= table.bytes
-    bytes -= table.bytes
-    return [{ key: `${prefix}${name}/${device}`, value: null }]
-  }
-
-  function put(name: string, node: Node): void {
-    nodes.set(name, node)
-    bytes += node.bytes
-  }
-
-  function putDevice(name: string, device: string, table: Table): Node {
-    const node = nodes.get(name) ?? emptyNode()
-    if (node.bytes === nodeBytes && !nodes.has(name)) put(name, node)
-    const growth = table.bytes - (node.devices.get(device)?.bytes ?? 0)
-    node.devices.set(device, table)
+  function resize(node: Node, growth: number): void {
     node.bytes += growth
     bytes += growth
-    return node
+  }
+
+  function keyOf(name: string, device: string): string {
+    return prefix + name + (device === '' ? '' : `/${device}`)
   }
 
   /** Forgets the oldest births until the rest fits; never the current node. */
@@ -108,7 +102,7 @@ export function createBirths({ source, nodesMax, bytesMax }: BirthsOptions) {
     if (nodes.size <= nodesMax && bytes <= bytesMax) return writes
     for (const name of nodes.keys()) {
       if (name === current) continue
-      writes.push(...nodeDied(name))
+      writes.push(...died(name, ''))
       evictions += 1
       if (nodes.size <= nodesMax && bytes <= bytesMax) break
     }
@@ -121,36 +115,25 @@ export function createBirths({ source, nodesMax, bytesMax }: BirthsOptions) {
     bytes = 0
     for (const [key, value] of entries) {
       if (!key.startsWith(prefix)) continue
-      const [group, nodeName, device, ...more] = key.slice(prefix.length).split('/')
+      const [group, nodeName, device = '', ...more] = key.slice(prefix.length).split('/')
       const read = decodeTable(value)
       if (!group || !nodeName || more.length > 0 || !read) {
         damaged += 1
         continue
       }
       const name = `${group}/${nodeName}`
-      const node = device === undefined ? restoredNode(name, read) : putDevice(name, device, read.table)
-      node.isRestored = true
+      put(name, device, read.table, { bdSeq: read.bdSeq, seq: null }).isRestored = true
       evicted(name, [])
     }
   }
 
-  function restoredNode(name: string, { table, bdSeq }: { table: Table; bdSeq: BirthNumber }): Node {
-    const node = nodes.get(name) ?? emptyNode()
-    if (!nodes.has(name)) put(name, node)
-    node.table = table
-    node.bdSeq = bdSeq
-    node.bytes += table.bytes
-    bytes += table.bytes
-    return node
-  }
-
   function counters() {
-    let devices = 0
-    for (const node of nodes.values()) devices += node.devices.size
-    return { nodes: nodes.size, devices, bytes, evictions, damaged }
+    let tables = 0
+    let births = 0
+    for (const node of nodes.values()) {
+      tables += node.tables.size
+      births += node.tables.has('') ? 1 : 0
+    }
+    return { nodes: nodes.size, devices: tables - births, bytes, evictions, damaged }
   }
-}
-
-function emptyNode(): Node {
-  return { table: null, devices: new Map(), bdSeq: null, seq: null, isRestored: false, bytes: nodeBytes }
 }

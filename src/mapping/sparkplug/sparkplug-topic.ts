@@ -8,14 +8,9 @@
 
 const namespace = 'spBv1.0'
 
-const nodeVerbs = ['NBIRTH', 'NDATA', 'NDEATH', 'NCMD'] as const
-const deviceVerbs = ['DBIRTH', 'DDATA', 'DDEATH', 'DCMD'] as const
-
-export type SparkplugVerb = (typeof nodeVerbs)[number] | (typeof deviceVerbs)[number]
-
 export type SparkplugTopic = {
   /** STATE: whether a host application is there. */
-  verb: SparkplugVerb | 'STATE'
+  verb: 'BIRTH' | 'DATA' | 'DEATH' | 'CMD' | 'STATE'
   /** `group/node`. */
   nodeName: string
   /** '' for messages of the node itself. */
@@ -24,23 +19,19 @@ export type SparkplugTopic = {
   commandTopic: string
 }
 
+const verbOf = /^([ND])(BIRTH|DATA|DEATH|CMD)$/
+const hostState: SparkplugTopic = { verb: 'STATE', nodeName: '', device: '', commandTopic: '' }
+
 /** Null where the topic is not a topic of Sparkplug B. */
 export function sparkplugTopicOf(topic: string): SparkplugTopic | null {
   const levels = topic.split('/')
   const start = levels.indexOf(namespace)
   if (start === -1) return levels.length === 2 && levels[0] === 'STATE' ? hostState : null
-  const [group = '', word = '', node = '', device = ''] = levels.slice(start + 1)
-  const count = levels.length - start - 1
-  if (count === 2 && group === 'STATE') return hostState
-  const verb =
-    count === 3
-      ? nodeVerbs.find((known) => known === word)
-      : count === 4
-        ? deviceVerbs.find((known) => known === word)
-        : undefined
-  if (!verb || group === '' || node === '' || (count === 4 && device === '')) return null
+  const own = levels.slice(start + 1)
+  const [group = '', word = '', node = '', device = ''] = own
+  if (own.length === 2 && group === 'STATE') return hostState
+  const [, of, verb] = verbOf.exec(word) ?? []
+  if (own.length !== (of === 'N' ? 3 : 4) || verb === undefined || own.includes('')) return null
   const commandTopic = [...levels.slice(0, start + 1), group, 'NCMD', node].join('/')
-  return { verb, nodeName: `${group}/${node}`, device, commandTopic }
+  return { verb: verb as SparkplugTopic['verb'], nodeName: `${group}/${node}`, device, commandTopic }
 }
-
-const hostState: SparkplugTopic = { verb: 'STATE', nodeName: '', device: '', commandTopic: '' }

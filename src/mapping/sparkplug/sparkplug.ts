@@ -38,7 +38,7 @@ import type {
 } from '../types.ts'
 import { birthKeyHead, createBirths, type Node } from './sparkplug-births.ts'
 import { recordsOf, type Records } from './sparkplug-records.ts'
-import { tableOf, type BirthNumber, type Table } from './sparkplug-table.ts'
+import { tableOf, type BirthNumber } from './sparkplug-table.ts'
 import { sparkplugTopicOf, type SparkplugTopic } from './sparkplug-topic.ts'
 import { valueOf, wireKindOf } from './sparkplug-value.ts'
 import { encodeRebirth, readPayload, type WirePayload } from './sparkplug-wire.ts'
@@ -73,6 +73,8 @@ const mib = 1024 * 1024
 /** Nodes whose last rebirth request is remembered; one that is forgotten may get another one sooner. */
 const requestedMax = 4096
 
+const noNumbers = { bdSeq: null, seq: null }
+
 const death: Decoded = { kind: 'ignored', reason: 'death' }
 const oldDeath: Decoded = { kind: 'ignored', reason: 'old death' }
 const command: Decoded = { kind: 'ignored', reason: 'command' }
@@ -92,14 +94,7 @@ export function createSparkplugDecoder({
   const requestedAt = createCache<EpochMs>(requestedMax)
   let gaps = 0
   let rebirths = 0
-  const decoders = {
-    NBIRTH: nodeBorn,
-    DBIRTH: deviceBorn,
-    NDATA: dataOf,
-    DDATA: dataOf,
-    NDEATH: nodeDied,
-    DDEATH: deviceDied,
-  }
+  const decoders = { BIRTH: born, DATA: dataOf, DEATH: died }
   return {
     forTopic,
     restore: births.restore,
@@ -111,7 +106,7 @@ export function createSparkplugDecoder({
     if (topic === null) return () => otherTopic
     const { verb } = topic
     if (verb === 'STATE') return () => hostState
-    if (verb === 'NCMD' || verb === 'DCMD') return () => command
+    if (verb === 'CMD') return () => command
     const decode = decoders[verb]
     return (bytes, arrivedAt, live) => {
       if (bytes.length === 0) return empty
@@ -123,47 +118,36 @@ export function createSparkplugDecoder({
 
   /** A birth that cannot be read still ends the birth before: its aliases no longer hold. */
   function unreadableBirth({ verb, nodeName, device }: SparkplugTopic): readonly StateWrite[] {
-    if (verb === 'NBIRTH') return births.nodeDied(nodeName)
-    return verb === 'DBIRTH' ? births.deviceDied(nodeName, device) : []
+    return verb === 'BIRTH' ? births.died(nodeName, device) : []
   }
 
-  function nodeBorn({ topic: { nodeName }, payload, live }: Received): StatefulDecoded {
-    const table = tableOf(payload.metrics)
-    const decoded = birthValues(payload, table, live)
-    if (!live) return decoded
-    const writes = births.nodeBorn(nodeName, table, birthNumberIn(payload), sequenceIn(payload))
-    return writes === null
-      ? withWrites(tooLarge(nodeName), births.nodeDied(nodeName))
-      : withWrites(decoded, writes)
-  }
-
-  function deviceBorn(received: Received): StatefulDecoded {
+  /** Of a node or device. A birth explains its own values. */
+  function born(received: Received): StatefulDecoded {
     const { topic, payload, live } = received
     const { nodeName, device } = topic
     const table = tableOf(payload.metrics)
-    const decoded = birthValues(payload, table, live)
+    const read = recordsOf(payload, table, live)
+    const decoded =
+      read.kind === 'records' ? valueIn(read) : refused('BAD_FRAME', `The birth does not say ${read.what}.`)
     if (!live) return decoded
-    const isInOrder = follow(births.nodeOf(nodeName), payload)
-    const writes = births.deviceBorn(nodeName, device, table)
-    if (writes === null)
-      return withWrites(tooLarge(`${nodeName}/${device}`), births.deviceDied(nodeName, device))
+    const isInOrder = device === '' || follow(births.nodeOf(nodeName), payload)
+    const ofNode = { bdSeq: birthNumberIn(payload), seq: sequenceIn(payload) }
+    const writes = births.born(nodeName, device, table, device === '' ? ofNode : noNumbers)
+    if (writes === null) return withWrites(tooLarge(placeOf(topic)), births.died(nodeName, device))
     const withBirth = withWrites(decoded, writes)
     return isInOrder ? withBirth : withRebirth(withBirth, received)
   }
 
-  function nodeDied({ topic: { nodeName }, payload, live }: Received): StatefulDecoded {
-    if (!live) return death
-    const born = births.nodeOf(nodeName)?.bdSeq ?? null
-    const died = birthNumberIn(payload)
-    if (born !== null && died !== null && born !== died) return oldDeath
-    return withWrites(death, births.nodeDied(nodeName))
-  }
-
-  function deviceDied(received: Received): StatefulDecoded {
+  function died(received: Received): StatefulDecoded {
     const { topic, payload, live } = received
+    const { nodeName, device } = topic
     if (!live) return death
-    const isInOrder = follow(births.nodeOf(topic.nodeName), payload)
-    const decoded = withWrites(death, births.deviceDied(topic.nodeName, topic.device))
+    const node = births.nodeOf(nodeName)
+    const isInOrder = device === '' || follow(node, payload)
+    const numbers = [node?.bdSeq ?? null, birthNumberIn(payload)]
+    const isOld = device === '' && !numbers.includes(null) && numbers[0] !== numbers[1]
+    if (isOld) return oldDeath
+    const decoded = withWrites(death, births.died(nodeName, device))
     return isInOrder ? decoded : withRebirth(decoded, received)
   }
 
@@ -171,27 +155,19 @@ export function createSparkplugDecoder({
     const { topic, payload, live } = received
     const { nodeName, device } = topic
     const node = births.nodeOf(nodeName)
-    const table = (device === '' ? node?.table : node?.devices.get(device)) ?? null
+    const table = node?.tables.get(device) ?? null
     const isInOrder = !live || follow(node, payload)
     const read = recordsOf(payload, table, live)
     if (read.kind === 'records') {
       const decoded = valueIn(read)
       return isInOrder && table ? decoded : withRebirth(decoded, received)
     }
-    const place = quote(device === '' ? nodeName : `${nodeName}/${device}`, 120)
+    const place = quote(placeOf(topic), 120)
     const why = table
       ? `The birth certificate of ${place} does not explain`
       : `No birth certificate of ${place} is known that explains`
     const decoded: Decoded = refused('NO_BIRTH', `${why} ${read.what}.`)
     return live ? withRebirth(decoded, received) : decoded
-  }
-
-  /** A birth explains its own values. */
-  function birthValues(payload: WirePayload, table: Table, live: boolean): StatefulDecoded {
-    const read = recordsOf(payload, table, live)
-    return read.kind === 'records'
-      ? valueIn(read)
-      : refused('BAD_FRAME', `The birth does not say ${read.what}.`)
   }
 
   /** Notes the sequence number; false where the node should get a rebirth request. */
@@ -226,6 +202,10 @@ function valueIn({ records, incompletePositions }: Extract<Records, { kind: 'rec
 
 function withWrites(decoded: StatefulDecoded, writes: readonly StateWrite[]): StatefulDecoded {
   return writes.length === 0 ? decoded : { ...decoded, writes }
+}
+
+function placeOf({ nodeName, device }: SparkplugTopic): string {
+  return device === '' ? nodeName : `${nodeName}/${device}`
 }
 
 function tooLarge(name: string): Decoded {

@@ -349,7 +349,7 @@ describe('topics', () => {
 
   test('leading levels are skipped, and are part of the command topic', () => {
     expect(sparkplugTopicOf('plant/spBv1.0/Depot7/DDATA/GW-1/truck-7')).toEqual({
-      verb: 'DDATA',
+      verb: 'DATA',
       nodeName: 'Depot7/GW-1',
       device: 'truck-7',
       commandTopic: 'plant/spBv1.0/Depot7/NCMD/GW-1',
