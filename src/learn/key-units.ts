@@ -1,48 +1,13 @@
 // key-units.ts: the unit that a key names: `odometer_m`, `speedKmh`, `speed_kn`, `lat_e7`; or the one beside
 // a value: `speed: { value: 54, unit: mph }`.
 
-const words: Readonly<Record<string, string>> = {
-  kmh: 'km/h',
-  kph: 'km/h',
+import { unitOption } from '../mapping/mapping.ts'
+
+/** Words that are units at the end of a key only, or no units of a payload. */
+const ofKeys: Readonly<Record<string, string>> = {
   kmph: 'km/h',
-  'km/h': 'km/h',
-  mph: 'mph',
-  kn: 'knots',
-  kt: 'knots',
-  kts: 'knots',
-  knot: 'knots',
-  knots: 'knots',
   mps: 'm/s',
-  'm/s': 'm/s',
   cms: 'cm/s',
-  'cm/s': 'cm/s',
-  m: 'm',
-  meter: 'm',
-  meters: 'm',
-  metre: 'm',
-  metres: 'm',
-  km: 'km',
-  kilometers: 'km',
-  kilometres: 'km',
-  kilometer: 'km',
-  mi: 'mi',
-  mile: 'mi',
-  miles: 'mi',
-  h: 'h',
-  hr: 'h',
-  hrs: 'h',
-  hour: 'h',
-  hours: 'h',
-  min: 'min',
-  mins: 'min',
-  minutes: 'min',
-  s: 's',
-  sec: 's',
-  secs: 's',
-  seconds: 's',
-  ms: 'ms',
-  deg: 'deg',
-  degrees: 'deg',
   e7: 'e7',
   e6: 'e6',
   utc: 'utc',
@@ -62,7 +27,6 @@ export function splitUnit(key: string): { name: string; unit: string | null } {
 
 /** The unit that a text means. */
 export function unitWord(text: unknown): string | null {
-  return typeof text === 'string' && Object.hasOwn(words, text.toLowerCase())
-    ? (words[text.toLowerCase()] ?? null)
-    : null
+  if (typeof text !== 'string') return null
+  return Object.entries(ofKeys).find(([word]) => word === text.toLowerCase())?.[1] ?? unitOption(text)
 }

@@ -2,6 +2,7 @@
 // sentences.
 
 import { quote } from '../std/quote.ts'
+import { payloadValues } from './payload-values.ts'
 import type { Fit, Proposal } from './types.ts'
 
 export function missingValuesOf({ fit, shapes, source }: Proposal): string[] {
@@ -30,29 +31,18 @@ function oneDevice(name: string, { topic }: Proposal['source']): string {
 }
 
 function payloadSentences({ fieldCounts, withoutModel }: Fit): string[] {
-  const { payloads } = fieldCounts
+  const { payloads, position } = fieldCounts
   if (payloads === 0) return ['No payload yet: all messages are understood, but none has data to send now.']
-  const sentences: string[] = []
-  const report = (count: number, what: string, more = '') => {
-    if (count === 0) sentences.push(`No ${what}${more}.`)
-    else if (count < payloads)
-      sentences.push(`${capital(what)} missing in ${payloads - count} of ${payloads} payloads${more}.`)
-  }
-  report(fieldCounts.position, 'position')
-  report(fieldCounts.ownTime, 'device time', ': the arrival time is sent')
-  if (fieldCounts.position > 0) {
-    const among = (count: number) => count + payloads - fieldCounts.position
-    report(fieldCounts.speed === 0 ? 0 : among(fieldCounts.speed), 'speed')
-    report(fieldCounts.heading === 0 ? 0 : among(fieldCounts.heading), 'heading')
-    report(fieldCounts.motion === 0 ? 0 : among(fieldCounts.motion), 'motion')
-  }
-  if (withoutModel !== null)
-    sentences.push(
-      `No model: ${withoutModel} are omitted. Set \`model\` in the source or in the device table.`,
-    )
-  if (withoutModel === null || fieldCounts.odometer > 0) report(fieldCounts.odometer, 'odometer')
-  if (withoutModel === null || fieldCounts.hours > 0) report(fieldCounts.hours, 'engine hours')
-  return sentences
+  const sentences = payloadValues.flatMap(([name, { title, more = '', ofPosition, ofModel }]) => {
+    const count = fieldCounts[name]
+    if (ofPosition === true && position === 0) return []
+    if (count === 0) return ofModel === true && withoutModel !== null ? [] : [`No ${title}${more}.`]
+    const missing = (ofPosition === true ? position : payloads) - count
+    return missing === 0 ? [] : [`${capital(title)} missing in ${missing} of ${payloads} payloads${more}.`]
+  })
+  if (withoutModel === null) return sentences
+  const model = `No model: ${withoutModel} are omitted. Set \`model\` in the source or in the device table.`
+  return [...sentences, model]
 }
 
 function messageSentences(fit: Fit): string[] {

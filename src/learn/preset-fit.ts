@@ -11,9 +11,8 @@ import {
   type MapResult,
 } from '../mapping/mapping.ts'
 import type { MappingConfig } from '../mapping/config.ts'
-import type { FieldCounts, Fit, TopicShape } from './types.ts'
-
-type Body = { gps?: Record<string, unknown>; signals?: { type: string }[] }
+import { countValues, newCounts, shareOf } from './payload-values.ts'
+import type { Fit, TopicShape } from './types.ts'
 
 /** Stands for the names that the gateway sees when devices connect to it. */
 const unknownSender = {
@@ -100,16 +99,7 @@ function samplesOf({ samples, last }: TopicShape): readonly Message[] {
 }
 
 function createFitCounts() {
-  const fieldCounts: FieldCounts = {
-    payloads: 0,
-    position: 0,
-    ownTime: 0,
-    speed: 0,
-    heading: 0,
-    motion: 0,
-    odometer: 0,
-    hours: 0,
-  }
+  const fieldCounts = newCounts()
   const devices = new Set<string>()
   const ignoredBy = new Map<string, number>()
   const refusedBy = new Map<string, { count: number; detail: string }>()
@@ -159,22 +149,10 @@ function createFitCounts() {
   function addPayloads(payloads: readonly MappedPayload[]): void {
     for (const payload of payloads) {
       devices.add(payload.device)
-      addFieldCounts(fieldCounts, payload)
+      countValues(fieldCounts, payload)
     }
     if (payloads.length > 0) lastPayloads = payloads.slice(-lastMax)
   }
-}
-
-function addFieldCounts(fieldCounts: FieldCounts, { json, deviceTime }: MappedPayload): void {
-  const { gps, signals = [] } = JSON.parse(json) as Body
-  fieldCounts.payloads += 1
-  if (deviceTime !== null) fieldCounts.ownTime += 1
-  if (gps) fieldCounts.position += 1
-  if (gps?.['speed'] !== undefined) fieldCounts.speed += 1
-  if (gps?.['heading'] !== undefined) fieldCounts.heading += 1
-  if (gps?.['inMotion'] !== undefined) fieldCounts.motion += 1
-  if (signals.some(({ type }) => type === 'OBD_LIFETIME_ODOMETER')) fieldCounts.odometer += 1
-  if (signals.some(({ type }) => type === 'OBD_TOTAL_ENGINE_TIME')) fieldCounts.hours += 1
 }
 
 /** Reasons why a message that was understood has no payload now, but may have one later. */
@@ -217,10 +195,7 @@ function isTelling(option: string): boolean {
 /** The mapped messages, weighted by the values found in them, less the refused ones. */
 export function scoreOf(fit: Fit): number {
   const { mapped, refused, fieldCounts } = fit
-  const { payloads, position, ownTime, speed, heading, motion, odometer, hours } = fieldCounts
   // Less than the smallest weight of a payload.
   const waiting = waitingIn(fit) / 100
-  if (payloads === 0) return waiting - refused
-  const understood = 2 * position + 2 * ownTime + speed + heading + motion + odometer + hours
-  return mapped * (understood / (payloads * 9)) + waiting - refused
+  return (fieldCounts.payloads === 0 ? 0 : mapped * shareOf(fieldCounts)) + waiting - refused
 }

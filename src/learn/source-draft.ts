@@ -181,20 +181,22 @@ function unitOf(leaves: readonly Leaf[], { path, key }: Leaf): string | null {
   return unitWord(beside?.value) ?? inKey
 }
 
-/** By their names, or by what decoders call them: `currentLatitude`, `gnss_lat`, `latitudeDegree`. */
+/** By what they are called: `lat`, `currentLatitude`, `gnss_lat`, `lat_e7`. The clearest names first. */
 function coordinatesIn(leaves: readonly Leaf[]): { latitude: Leaf; longitude: Leaf } | null {
-  const latitude = leafNamed(leaves, fieldNames.latitude)
-  const longitude = leafNamed(leaves, fieldNames.longitude)
-  if (latitude && longitude) return { latitude, longitude }
-  const called = leaves.flatMap((leaf) => {
-    const role = leaf.value === null ? null : coordinateOf(leaf.key)
+  const called = leaves.filter(isThere).flatMap((leaf) => {
+    const role = coordinateOf(leaf.key) ?? coordinateOf(splitUnit(leaf.key).name)
     return role === null ? [] : [{ leaf, ...role }]
   })
+  called.sort((a, b) => a.set.length - b.set.length || a.leaf.path.length - b.leaf.path.length)
   for (const north of called.filter(({ kind }) => kind === 'latitude')) {
     const east = called.find(({ kind, set }) => kind === 'longitude' && set === north.set)
     if (east) return { latitude: north.leaf, longitude: east.leaf }
   }
   return null
+}
+
+function isThere({ value }: Leaf): boolean {
+  return value !== null && value !== ''
 }
 
 function leafNamed(leaves: readonly Leaf[], wanted: readonly string[]): Leaf | undefined {
@@ -203,7 +205,6 @@ function leafNamed(leaves: readonly Leaf[], wanted: readonly string[]): Leaf | u
 
 /** The best first. The names are ordered from clear to vague; of several paths of one the shortest counts. */
 function leavesNamed(leaves: readonly Leaf[], wanted: readonly string[]): Leaf[] {
-  const isThere = ({ value }: Leaf) => value !== null && value !== ''
   return wanted.flatMap((name) =>
     leaves
       .filter((leaf) => isThere(leaf) && isNamed(leaf.key, name))
@@ -280,16 +281,15 @@ function formatOf(value: unknown): Format | undefined {
 }
 
 const speedUnits = ['km/h', 'm/s', 'knots', 'mph', 'cm/s']
+/** Milliseconds are no unit of a speed. */
+const speedEnds = { mph: 'mph', kmh: 'km/h', kph: 'km/h', ms: 'm/s', knot: 'knots', knots: 'knots' }
 
 function speedUnitOf(leaves: readonly Leaf[], leaf: Leaf): { unit: string; isGuess: boolean } {
   const own = unitOf(leaves, leaf)
-  if (own !== null && speedUnits.includes(own)) return { unit: own, isGuess: false }
   const plain = plainKey(leaf.key)
-  if (plain.endsWith('mph')) return { unit: 'mph', isGuess: false }
-  if (plain.endsWith('kmh') || plain.endsWith('kph')) return { unit: 'km/h', isGuess: false }
-  // Milliseconds are no unit of a speed.
-  if (plain.endsWith('ms')) return { unit: 'm/s', isGuess: false }
-  return plain.includes('knot') ? { unit: 'knots', isGuess: false } : { unit: 'km/h', isGuess: true }
+  const [, atEnd = null] = Object.entries(speedEnds).find(([end]) => plain.endsWith(end)) ?? []
+  const unit = own !== null && speedUnits.includes(own) ? own : atEnd
+  return { unit: unit ?? 'km/h', isGuess: unit === null }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -4,6 +4,7 @@
 import type { Message } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { MapResult } from '../mapping/mapping.ts'
+import type { FieldCounts } from './payload-values.ts'
 
 /** Messages on topics of one form. */
 export type TopicShape = {
@@ -29,18 +30,6 @@ export type ObservedTraffic = {
   /** Messages of shapes beyond the bound. */
   unshaped: number
   shapes: TopicShape[]
-}
-
-/** The payloads, and how many of them have each value. */
-export type FieldCounts = {
-  payloads: number
-  position: number
-  ownTime: number
-  speed: number
-  heading: number
-  motion: number
-  odometer: number
-  hours: number
 }
 
 /** The results of the samples of one shape. */

@@ -65,6 +65,7 @@ export { collectedNamesOf } from './compile/compile-state.ts'
 export { messageKeyOf } from './identity.ts'
 export { coordinateOf } from './positions/position-names.ts'
 export { fieldNames, plainKey } from './fields/field-names.ts'
+export { unitOption } from './plausibility/quantities.ts'
 export { withheldByField, type WithheldField } from './plausibility/withheld-counts.ts'
 export type { DeviceClock } from './devices/device-clocks.ts'
 export type {

@@ -48,88 +48,54 @@ export const quantityNames = Object.keys(quantities) as [Quantity, ...Quantity[]
 
 type Kind = 'speed' | 'angle' | 'length' | 'time' | 'percent' | 'temperature' | 'voltage' | 'volume'
 
-/** A value of the unit x `factor` + `offset` is a value of the first unit of its kind. */
-type UnitDefinition = { kind: Kind; factor: number; offset?: number }
+/**
+ * A value of the unit x `factor` + `offset` is a value of the first unit of its kind. `words`: other
+ * spellings, without `_`, blanks and the plural. `option`: the unit as a source names it.
+ */
+type UnitDefinition = { kind: Kind; factor: number; offset?: number; words: string; option?: string }
 
 const units = {
-  KILOMETERS_PER_HOUR: { kind: 'speed', factor: 1 },
-  MILES_PER_HOUR: { kind: 'speed', factor: 1.609344 },
-  METERS_PER_SECOND: { kind: 'speed', factor: 3.6 },
-  CENTIMETERS_PER_SECOND: { kind: 'speed', factor: 0.036 },
-  FEET_PER_SECOND: { kind: 'speed', factor: 1.097_28 },
-  KNOTS: { kind: 'speed', factor: 1.852 },
-  DEGREES: { kind: 'angle', factor: 1 },
-  KILOMETERS: { kind: 'length', factor: 1 },
-  METERS: { kind: 'length', factor: 0.001 },
-  CENTIMETERS: { kind: 'length', factor: 0.000_01 },
-  MILES: { kind: 'length', factor: 1.609344 },
-  NAUTICAL_MILES: { kind: 'length', factor: 1.852 },
-  YARDS: { kind: 'length', factor: 0.000_914_4 },
-  FEET: { kind: 'length', factor: 0.000_304_8 },
-  DAYS: { kind: 'time', factor: 24 },
-  HOURS: { kind: 'time', factor: 1 },
-  MINUTES: { kind: 'time', factor: 1 / 60 },
-  SECONDS: { kind: 'time', factor: 1 / 3600 },
-  MILLISECONDS: { kind: 'time', factor: 1 / 3_600_000 },
-  PERCENT: { kind: 'percent', factor: 1 },
-  CELSIUS: { kind: 'temperature', factor: 1 },
-  FAHRENHEIT: { kind: 'temperature', factor: 5 / 9, offset: -160 / 9 },
-  KELVIN: { kind: 'temperature', factor: 1, offset: -273.15 },
-  VOLTS: { kind: 'voltage', factor: 1 },
-  MILLIVOLTS: { kind: 'voltage', factor: 0.001 },
-  LITERS: { kind: 'volume', factor: 1 },
-  MILLILITERS: { kind: 'volume', factor: 0.001 },
+  KILOMETERS_PER_HOUR: { kind: 'speed', factor: 1, words: 'KM/H KMH KPH', option: 'km/h' },
+  MILES_PER_HOUR: { kind: 'speed', factor: 1.609344, words: 'MPH', option: 'mph' },
+  METERS_PER_SECOND: { kind: 'speed', factor: 3.6, words: 'M/S', option: 'm/s' },
+  CENTIMETERS_PER_SECOND: { kind: 'speed', factor: 0.036, words: 'CM/S', option: 'cm/s' },
+  FEET_PER_SECOND: { kind: 'speed', factor: 1.097_28, words: 'FT/S' },
+  KNOTS: { kind: 'speed', factor: 1.852, words: 'KT KN', option: 'knots' },
+  DEGREES: { kind: 'angle', factor: 1, words: 'DEG', option: 'deg' },
+  KILOMETERS: { kind: 'length', factor: 1, words: 'KM KILOMETRE', option: 'km' },
+  METERS: { kind: 'length', factor: 0.001, words: 'M METRE', option: 'm' },
+  CENTIMETERS: { kind: 'length', factor: 0.000_01, words: 'CM' },
+  MILES: { kind: 'length', factor: 1.609344, words: 'MI', option: 'mi' },
+  NAUTICAL_MILES: { kind: 'length', factor: 1.852, words: 'NMI' },
+  YARDS: { kind: 'length', factor: 0.000_914_4, words: 'YD' },
+  FEET: { kind: 'length', factor: 0.000_304_8, words: 'FT' },
+  DAYS: { kind: 'time', factor: 24, words: 'D' },
+  HOURS: { kind: 'time', factor: 1, words: 'H HR', option: 'h' },
+  MINUTES: { kind: 'time', factor: 1 / 60, words: 'MIN', option: 'min' },
+  SECONDS: { kind: 'time', factor: 1 / 3600, words: 'S SEC', option: 's' },
+  MILLISECONDS: { kind: 'time', factor: 1 / 3_600_000, words: 'MS', option: 'ms' },
+  PERCENT: { kind: 'percent', factor: 1, words: '% PERCENTAGE' },
+  CELSIUS: { kind: 'temperature', factor: 1, words: 'C °C DEGREESCELSIUS DEGREECELSIUS' },
+  FAHRENHEIT: {
+    kind: 'temperature',
+    factor: 5 / 9,
+    offset: -160 / 9,
+    words: 'F °F DEGREESFAHRENHEIT DEGREEFAHRENHEIT',
+  },
+  KELVIN: { kind: 'temperature', factor: 1, offset: -273.15, words: 'K' },
+  VOLTS: { kind: 'voltage', factor: 1, words: 'V' },
+  MILLIVOLTS: { kind: 'voltage', factor: 0.001, words: 'MV' },
+  LITERS: { kind: 'volume', factor: 1, words: 'L LITRE' },
+  MILLILITERS: { kind: 'volume', factor: 0.001, words: 'ML MILLILITRE' },
 } as const satisfies Record<string, UnitDefinition>
 
 export type Unit = keyof typeof units
 
-/** Other spellings of the units, without `_`, blanks and the plural. */
-const spellings = new Map<string, Unit>([
-  ['KM/H', 'KILOMETERS_PER_HOUR'],
-  ['KMH', 'KILOMETERS_PER_HOUR'],
-  ['KPH', 'KILOMETERS_PER_HOUR'],
-  ['MPH', 'MILES_PER_HOUR'],
-  ['M/S', 'METERS_PER_SECOND'],
-  ['CM/S', 'CENTIMETERS_PER_SECOND'],
-  ['FT/S', 'FEET_PER_SECOND'],
-  ['KT', 'KNOTS'],
-  ['KN', 'KNOTS'],
-  ['DEG', 'DEGREES'],
-  ['KM', 'KILOMETERS'],
-  ['KILOMETRE', 'KILOMETERS'],
-  ['M', 'METERS'],
-  ['METRE', 'METERS'],
-  ['CM', 'CENTIMETERS'],
-  ['MI', 'MILES'],
-  ['NMI', 'NAUTICAL_MILES'],
-  ['YD', 'YARDS'],
-  ['FT', 'FEET'],
-  ['D', 'DAYS'],
-  ['H', 'HOURS'],
-  ['HR', 'HOURS'],
-  ['MIN', 'MINUTES'],
-  ['S', 'SECONDS'],
-  ['SEC', 'SECONDS'],
-  ['MS', 'MILLISECONDS'],
-  ['%', 'PERCENT'],
-  ['PERCENTAGE', 'PERCENT'],
-  ['C', 'CELSIUS'],
-  ['°C', 'CELSIUS'],
-  ['DEGREESCELSIUS', 'CELSIUS'],
-  ['DEGREECELSIUS', 'CELSIUS'],
-  ['F', 'FAHRENHEIT'],
-  ['°F', 'FAHRENHEIT'],
-  ['DEGREESFAHRENHEIT', 'FAHRENHEIT'],
-  ['DEGREEFAHRENHEIT', 'FAHRENHEIT'],
-  ['K', 'KELVIN'],
-  ['V', 'VOLTS'],
-  ['MV', 'MILLIVOLTS'],
-  ['L', 'LITERS'],
-  ['LITRE', 'LITERS'],
-  ['ML', 'MILLILITERS'],
-  ['MILLILITRE', 'MILLILITERS'],
-  ...(Object.keys(units) as Unit[]).map((unit) => [foldedUnit(unit), unit] as const),
-])
+const spellings = new Map(
+  Object.entries<UnitDefinition>(units).flatMap(([unit, { words }]) =>
+    [foldedUnit(unit), ...words.split(' ')].map((word) => [word, unit as Unit] as const),
+  ),
+)
 
 function foldedUnit(text: string): string {
   const folded = text.toUpperCase().replaceAll(/[_ ]/g, '')
@@ -138,6 +104,12 @@ function foldedUnit(text: string): string {
 
 export function unitOf(text: string | undefined): Unit | undefined {
   return text === undefined ? undefined : spellings.get(foldedUnit(text))
+}
+
+/** As a source names it; null for a unit that no field of a source has. */
+export function unitOption(text: string): string | null {
+  const unit = unitOf(text)
+  return unit === undefined ? null : ((units[unit] as UnitDefinition).option ?? null)
 }
 
 /** A bound in `from` as one in `to`; both are of one kind. */
