@@ -13,6 +13,7 @@
 // levels have a bound, and nothing is allocated before it was read
 // (docs/decisions/0068-own-cbor-and-messagepack.md).
 
+import { ByteReader } from '../encodings/byte-reader.ts'
 import { setOwn } from '../path/path-eval.ts'
 import { shortestOf } from '../protobuf/protobuf.ts'
 import { refused, type DecodeFault } from '../reasons.ts'
@@ -40,129 +41,77 @@ export function decodeBy(takeValue: Take, format: string, bytes: Buffer): Decode
   const reader = new ValueReader(bytes, format)
   try {
     const value = takeValue(reader)
-    if (reader.at < bytes.length) reader.fail('has bytes behind its end')
+    if (!reader.isAtEnd) reader.fail('has bytes behind its end')
     return { kind: 'value', value }
   } catch (error) {
     if (error instanceof Unreadable) return refused(error.reason, error.message)
-    throw error
+    if (!(error instanceof RangeError)) throw error
+    const detail = `The message ends in the middle of a value: it was cut short, or is not ${format}.`
+    return refused('TRUNCATED', detail)
   }
 }
 
-export class ValueReader {
-  at = 0
-  private values = 0
-  private levels = 0
-  private readonly bytes: Buffer
-  private readonly format: string
+export class ValueReader extends ByteReader {
+  #values = 0
+  #levels = 0
+  readonly #format: string
 
   constructor(bytes: Buffer, format: string) {
-    this.bytes = bytes
-    this.format = format
+    super(bytes)
+    this.#format = format
   }
 
   /** Begins a value: its first byte. */
   begin(): number {
-    this.values += 1
-    if (this.values > valuesMax)
+    this.#values += 1
+    if (this.#values > valuesMax)
       throw new Unreadable('TOO_MANY', `The message has more than ${valuesMax} values.`)
     return this.uint(1)
   }
 
-  /** Of 1, 2 or 4 bytes. */
-  uint(size: number): number {
-    return this.bytes.readUIntBE(this.skip(size), size)
-  }
-
-  int(size: number): number {
-    return this.bytes.readIntBE(this.skip(size), size)
-  }
-
-  uint64(): number | string {
-    return wholeOf(this.bytes.readBigUInt64BE(this.skip(8)))
-  }
-
-  int64(): number | string {
-    return wholeOf(this.bytes.readBigInt64BE(this.skip(8)))
-  }
-
-  float(): number | null {
-    return shortestOf(this.bytes.readFloatBE(this.skip(4))) ?? null
-  }
-
-  double(): number | null {
-    return finite(this.bytes.readDoubleBE(this.skip(8)))
-  }
-
-  text(length: number): string {
-    const start = this.skip(length)
-    return this.bytes.toString('utf8', start, this.at)
-  }
-
-  hex(length: number): string {
-    const start = this.skip(length)
-    return this.bytes.toString('hex', start, this.at)
+  override float(): number | null {
+    return shortestOf(super.float() ?? Number.NaN) ?? null
   }
 
   list(count: number, take: Take): unknown[] {
     const list: unknown[] = []
-    this.enter()
-    for (let taken = 0; taken < count && !this.isEnd(count); taken += 1) list.push(take(this))
-    this.levels -= 1
+    this.#enter()
+    for (let taken = 0; taken < count && !this.#isEnd(count); taken += 1) list.push(take(this))
+    this.#levels -= 1
     return list
   }
 
   record(count: number, take: Take): Record<string, unknown> {
     const record: Record<string, unknown> = {}
-    this.enter()
-    for (let taken = 0; taken < count && !this.isEnd(count); taken += 1) {
+    this.#enter()
+    for (let taken = 0; taken < count && !this.#isEnd(count); taken += 1) {
       const key = take(this)
       if (typeof key !== 'string' && typeof key !== 'number')
         this.fail('has a key that is neither a text nor a number')
       setOwn(record, String(key), take(this))
     }
-    this.levels -= 1
+    this.#levels -= 1
     return record
   }
 
   /** Throws. `what`: as in `has bytes behind its end`. */
   fail(what: string): never {
-    throw new Unreadable('BAD_FRAME', `The message is not ${this.format}: it ${what}, at byte ${this.at}.`)
+    throw new Unreadable('BAD_FRAME', `The message is not ${this.#format}: it ${what}, at byte ${this.at}.`)
   }
 
   /** Takes the mark at the end of a list without a count, whose `count` is infinite. */
-  private isEnd(count: number): boolean {
+  #isEnd(count: number): boolean {
     if (count !== Number.POSITIVE_INFINITY || this.bytes[this.at] !== 0xff) return false
     this.at += 1
     return true
   }
 
-  private enter(): void {
-    this.levels += 1
-    if (this.levels > levelsMax)
+  #enter(): void {
+    this.#levels += 1
+    if (this.#levels > levelsMax)
       throw new Unreadable(
         'TOO_DEEP',
         `The message nests objects and lists more than ${levelsMax} levels deep.`,
       )
   }
-
-  /** The place of the next `size` bytes, which are taken. */
-  private skip(size: number): number {
-    const start = this.at
-    if (size > this.bytes.length - start)
-      throw new Unreadable(
-        'TRUNCATED',
-        `The message ends in the middle of a value: it was cut short, or is not ${this.format}.`,
-      )
-    this.at += size
-    return start
-  }
-}
-
-export function finite(value: number): number | null {
-  return Number.isFinite(value) ? value : null
-}
-
-export function wholeOf(value: bigint): number | string {
-  const number = Number(value)
-  return Number.isSafeInteger(number) ? number : String(value)
 }

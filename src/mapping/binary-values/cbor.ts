@@ -6,7 +6,8 @@
 // Texts and lists may come without a length and end with a mark. SenML has numbers as keys: "-2".
 
 import type { Decoded } from '../types.ts'
-import { decodeBy, finite, wholeOf, type ValueReader } from './binary-values.ts'
+import { finite, wholeOf } from '../encodings/byte-reader.ts'
+import { decodeBy, type ValueReader } from './binary-values.ts'
 
 /** Longer ones, which nothing sends, stay hexadecimal. */
 const bigBytesMax = 32
@@ -49,7 +50,7 @@ function takeCount(reader: ValueReader, kind: number, size: number): number | st
 
 /** Bytes or a text, which may come in pieces. */
 function takePieces(reader: ValueReader, kind: number, length: number | string): string {
-  const take = (count: number) => (kind === 2 ? reader.hex(count) : reader.text(count))
+  const take = (count: number) => reader.text(count, kind === 2 ? 'hex' : 'utf8')
   if (length !== Number.POSITIVE_INFINITY) return take(Number(length))
   const pieces = reader.list(length, () => {
     const first = reader.begin()

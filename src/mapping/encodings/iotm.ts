@@ -18,42 +18,28 @@
 
 import { refused } from '../reasons.ts'
 import type { Decoded } from '../types.ts'
+import { ByteReader } from './byte-reader.ts'
+
 type Fields = Record<string, unknown>
 
-/** Reads the value at `at`, and where it ends. Throws RangeError beyond the end. */
-type ReadValue = (bytes: Buffer, at: number) => { value: unknown; end: number }
-
-const sized = (size: number, read: (bytes: Buffer, at: number) => unknown): ReadValue => {
-  return (bytes, at) => ({ value: read(bytes, at), end: at + size })
-}
-
-const counted = (sizeBytes: 1 | 2, encoding: 'latin1' | 'hex'): ReadValue => {
-  return (bytes, at) => {
-    const start = at + sizeBytes
-    const end = start + bytes.readUIntLE(at, sizeBytes)
-    if (end > bytes.length) throw new RangeError('beyond the end')
-    return { value: bytes.toString(encoding, start, end), end }
-  }
-}
-
-const readers = new Map<number, ReadValue>([
-  [0, sized(0, () => false)],
-  [1, sized(0, () => true)],
-  [3, sized(0, () => 0)],
-  [4, sized(1, (bytes, at) => bytes.readUInt8(at))],
-  [5, sized(2, (bytes, at) => bytes.readUInt16LE(at))],
-  [6, sized(4, (bytes, at) => bytes.readUInt32LE(at))],
-  [7, sized(8, (bytes, at) => exact(bytes.readBigUInt64LE(at)))],
-  [8, sized(1, (bytes, at) => bytes.readInt8(at))],
-  [9, sized(2, (bytes, at) => bytes.readInt16LE(at))],
-  [10, sized(4, (bytes, at) => bytes.readInt32LE(at))],
-  [11, sized(8, (bytes, at) => exact(bytes.readBigInt64LE(at)))],
-  [12, sized(4, (bytes, at) => finite(bytes.readFloatLE(at)))],
-  [13, sized(8, (bytes, at) => finite(bytes.readDoubleLE(at)))],
-  [32, counted(1, 'latin1')],
-  [33, counted(1, 'hex')],
-  [64, counted(2, 'latin1')],
-  [65, counted(2, 'hex')],
+const readers = new Map<number, (reader: ByteReader) => unknown>([
+  [0, () => false],
+  [1, () => true],
+  [3, () => 0],
+  [4, (reader) => reader.uint(1)],
+  [5, (reader) => reader.uint(2)],
+  [6, (reader) => reader.uint(4)],
+  [7, (reader) => reader.uint64()],
+  [8, (reader) => reader.int(1)],
+  [9, (reader) => reader.int(2)],
+  [10, (reader) => reader.int(4)],
+  [11, (reader) => reader.int64()],
+  [12, (reader) => reader.float()],
+  [13, (reader) => reader.double()],
+  [32, (reader) => reader.text(reader.uint(1), 'latin1')],
+  [33, (reader) => reader.text(reader.uint(1), 'hex')],
+  [64, (reader) => reader.text(reader.uint(2), 'latin1')],
+  [65, (reader) => reader.text(reader.uint(2), 'hex')],
 ])
 
 const positionKind = 14
@@ -65,38 +51,29 @@ const partsMax = 1000
 /** Total: no bytes make it throw. */
 export function decodeIotm(bytes: Buffer): Decoded {
   if (bytes.length === 0) return { kind: 'empty' }
-  if (bytes.length < 2) return truncated
   const end = bytes.length - 1
-  if (bytes[end] !== sumOf(bytes, end))
+  if (end > 0 && bytes[end] !== sumOf(bytes, end))
     return refused('BAD_CHECKSUM', 'The sum of the bytes differs from the checksum in the last one.')
   try {
-    return decodeParts(bytes.subarray(0, end))
+    return takeMessage(new ByteReader(bytes.subarray(0, end), 'little'))
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
-    return truncated
+    return refused('TRUNCATED', 'The message ends in the middle of a value.')
   }
 }
 
-const truncated: Decoded = refused('TRUNCATED', 'The message ends in the middle of a value.')
-
-function decodeParts(bytes: Buffer): Decoded {
+function takeMessage(reader: ByteReader): Decoded {
   const records: Fields[] = []
   const events: Fields[] = []
-  const message: Fields = { version: bytes.readUInt8(0), records, events }
-  let at = 1
-  for (let parts = 0; at < bytes.length; parts += 1) {
+  const message: Fields = { version: reader.uint(1), records, events }
+  for (let parts = 0; !reader.isAtEnd; parts += 1) {
     if (parts === partsMax) return refused('TOO_MANY', `The message has more than ${partsMax} parts.`)
-    const type = bytes.readUInt8(at)
-    const start = at + 3
-    at = start + bytes.readUInt16LE(at + 1)
-    if (at > bytes.length) return truncated
-    const part = bytes.subarray(start, at)
-    if (type === 2) {
-      message['imei'] = part.length === 8 ? String(part.readBigUInt64LE(0)) : part.toString('hex')
-    } else if (type === 3) {
-      events.push({ ts: part.readUInt32LE(0), function: part.readUInt8(4), event: part.readUInt8(5) })
-    } else if (type === 1) {
-      const record = recordIn(part)
+    const type = reader.uint(1)
+    const part = reader.part(reader.uint(2))
+    if (type === 2) message['imei'] = imeiIn(part)
+    else if (type === 3) events.push({ ts: part.uint(4), function: part.uint(1), event: part.uint(1) })
+    else if (type === 1) {
+      const record = takeRecord(part)
       if (record.kind === 'refused') return record
       records.push(record.fields)
     }
@@ -104,42 +81,36 @@ function decodeParts(bytes: Buffer): Decoded {
   return { kind: 'value', value: message }
 }
 
-function recordIn(part: Buffer): { kind: 'record'; fields: Fields } | ReturnType<typeof refused> {
+function imeiIn(part: ByteReader): string {
+  const { length } = part.bytes
+  return length === 8 ? String(part.uint64()) : part.text(length, 'hex')
+}
+
+function takeRecord(part: ByteReader): { kind: 'record'; fields: Fields } | ReturnType<typeof refused> {
   const io: Fields = {}
-  const record: Fields = { ts: part.readUInt32LE(0) }
-  let at = 4
-  for (let elements = 0; at < part.length; elements += 1) {
+  const record: Fields = { ts: part.uint(4) }
+  for (let elements = 0; !part.isAtEnd; elements += 1) {
     if (elements === elementsMax)
       return refused('TOO_MANY', `A record has more than ${elementsMax} elements.`)
-    const kind = part.readUInt8(at)
-    const id = part
-      .readUInt16LE(at + 1)
-      .toString(16)
-      .padStart(4, '0')
-    at += 3
-    if (kind === positionKind) {
-      Object.assign(record, positionAt(part, at))
-      at += 16
-      continue
-    }
+    const kind = part.uint(1)
+    const id = part.uint(2).toString(16).padStart(4, '0')
     const read = readers.get(kind)
-    if (!read) return refused('BAD_FRAME', `The element ${id} is of the unknown kind ${kind}.`)
-    const { value, end } = read(part, at)
-    io[id] = value
-    at = end
+    if (kind === positionKind) Object.assign(record, takePosition(part))
+    else if (read) io[id] = read(part)
+    else return refused('BAD_FRAME', `The element ${id} is of the unknown kind ${kind}.`)
   }
   return { kind: 'record', fields: { ...record, io } }
 }
 
-function positionAt(part: Buffer, at: number): Fields {
+function takePosition(part: ByteReader): Fields {
   return {
-    latitude: finite(part.readFloatLE(at)),
-    longitude: finite(part.readFloatLE(at + 4)),
-    speed: part.readUInt16LE(at + 8),
-    hdop: part.readUInt8(at + 10) / 10,
-    satellites: part.readUInt8(at + 11),
-    course: part.readUInt16LE(at + 12),
-    altitude: part.readInt16LE(at + 14),
+    latitude: part.float(),
+    longitude: part.float(),
+    speed: part.uint(2),
+    hdop: part.uint(1) / 10,
+    satellites: part.uint(1),
+    course: part.uint(2),
+    altitude: part.int(2),
   }
 }
 
@@ -147,14 +118,4 @@ function sumOf(bytes: Buffer, end: number): number {
   let sum = 0
   for (let at = 0; at < end; at += 1) sum = (sum + (bytes[at] ?? 0)) & 0xff
   return sum
-}
-
-function exact(value: bigint): number | string {
-  const number = Number(value)
-  return Number.isSafeInteger(number) ? number : String(value)
-}
-
-/** NaN and the infinities mean "absent". */
-function finite(value: number): number | null {
-  return Number.isFinite(value) ? value : null
 }

@@ -142,33 +142,19 @@ function metricsOf(metrics: readonly WireMetric[]): Record<string, unknown> {
   return values
 }
 
-const valueFields = [
-  'doubleValue',
-  'floatValue',
-  'longValue',
-  'intValue',
-  'boolValue',
-  'stringValue',
-  'bytesValue',
-] as const
+/** By the type of a metric: the field with its value. */
+const valueFields: readonly (readonly [keyof WireMetric, (metric: WireMetric) => unknown])[] = [
+  ['doubleValue', (metric) => finiteOf(metric.doubleValue)],
+  ['floatValue', (metric) => shortestOf(metric.floatValue)],
+  ['longValue', (metric) => signedOf(metric.longValue)],
+  ['intValue', (metric) => metric.intValue],
+  ['boolValue', (metric) => metric.boolValue],
+  ['stringValue', (metric) => metric.stringValue],
+  ['bytesValue', (metric) => metric.bytesValue.toString('hex')],
+]
 
-/** Of the field that its type names; undefined where that is missing. */
+/** Undefined where the field that its type names is missing. */
 function metricValueOf(metric: WireMetric): unknown {
-  const field = valueFields[metric.type]
-  if (field === undefined || !Object.hasOwn(metric, field)) return undefined
-  switch (field) {
-    case 'doubleValue':
-      return finiteOf(metric.doubleValue)
-    case 'floatValue':
-      return shortestOf(metric.floatValue)
-    case 'longValue':
-      return signedOf(metric.longValue)
-    case 'bytesValue':
-      return metric.bytesValue.toString('hex')
-    case 'intValue':
-    case 'boolValue':
-    case 'stringValue':
-    default:
-      return metric[field]
-  }
+  const [field, read] = valueFields[metric.type] ?? []
+  return field !== undefined && Object.hasOwn(metric, field) ? read?.(metric) : undefined
 }

@@ -4,19 +4,18 @@
 // value (they become null), and several objects behind each other, on lines of their own or not (a list). A
 // broken one of them is its text in the list, up to the next line that begins with `{`.
 // Bytes that are not UTF-8 become U+FFFD (../body/text-charset.ts). An empty message is empty, not wrong.
-// Refused: anything else that is not JSON, with the place; nesting deeper, and more different keys, than any
-// device needs.
+// Refused: anything else that is not JSON, with what JSON.parse says; nesting deeper, and more different
+// keys, than any device needs.
 //
 // A whole number that a double cannot hold becomes the text of its digits: as a name or a text it is exact
 // then, and as a number it is left out. Other numbers are doubles.
 
 import { isAscii, isUtf8 } from 'node:buffer'
-import { quote } from '../../std/quote.ts'
+import { bounded, visible } from '../../std/quote.ts'
 import { refused } from '../reasons.ts'
 import { recordsMost } from '../path/record-selection.ts'
 import type { Decoded } from '../types.ts'
 import { fewKeysLength, hasTooManyKeys, keysMax } from './distinct-keys.ts'
-import { faultAt, skipBlanks, valueEnd, withoutNonFinite } from './json-error.ts'
 import { decodeWithCharset } from '../body/text-charset.ts'
 
 const levelsMax = 256
@@ -59,15 +58,31 @@ function parse(text: string): unknown {
   return JSON.parse(large.test(text) ? text.replaceAll(textOrLarge, withDigits) : text)
 }
 
+/**
+ * A text, which stays as it is, also one without an end; or a bare `nan`, `inf`, `infinity` in any case, with
+ * or without a minus. It follows a colon, comma, bracket or blank, and is no part of a word or number.
+ */
+const textOrNonFinite = /"[^"\\]*(?:\\.[^"\\]*)*"?|(?<![^:,[ \t\r\n])-?(?:nan|inf(?:inity)?)(?![\w+.-])/gis
+
 function withDigits(found: string): string {
   return found.startsWith('"') || Number.isSafeInteger(Number(found)) ? found : `"${found}"`
 }
 
 function decodeLeniently(text: string): Decoded {
-  const repaired = withoutNonFinite(text) ?? text
-  const at = faultAt(repaired)
-  if (at === undefined) return { kind: 'value', value: parse(repaired) }
-  return decodeObjects(repaired) ?? refused('NOT_JSON', describeFault(repaired, at))
+  const repaired = text.replaceAll(textOrNonFinite, (found) => (found.startsWith('"') ? found : 'null'))
+  const whole = read(repaired)
+  if (typeof whole !== 'string') return { kind: 'value', value: whole.value }
+  return decodeObjects(repaired) ?? refused('NOT_JSON', whole)
+}
+
+/** The value, or a sentence that says what is wrong. */
+function read(text: string): { value: unknown } | string {
+  try {
+    return { value: parse(text) }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    return `The message is not JSON: ${visible(bounded(error.message, 200))}.`
+  }
 }
 
 /**
@@ -83,21 +98,23 @@ function decodeObjects(text: string): Decoded | null {
   for (let at = skipBlanks(text, 0); at < text.length;) {
     if (found.length === recordsMost)
       return refused('TOO_MANY', `The message has more than ${recordsMost} JSON objects.`)
-    const end = text[at] === '{' ? valueEnd(text, at) : -(at + 1)
-    const next = end < 0 ? -end - 1 : skipBlanks(text, end)
-    if (end > 0 && (next === text.length || text[next] === '{' || text.slice(end, next).includes('\n'))) {
-      found.push(parse(text.slice(at, end)))
+    const end = objectEnd(text, at)
+    const next = skipBlanks(text, end)
+    const isLast = next === text.length || text[next] === '{' || text.slice(end, next).includes('\n')
+    const one = isLast && text[at] === '{' ? read(text.slice(at, end)) : otherText
+    if (typeof one !== 'string') {
+      found.push(one.value)
       sound += 1
       isFirstSound ||= found.length === 1
       at = next
       continue
     }
     // Each may be read to the end of the message before it is found broken.
-    overlap += next - at
+    overlap += end - at
     if (overlap > text.length) return null
     const line = text.indexOf('\n{', at)
     const piece = text.slice(at, line === -1 ? text.length : line).trimEnd()
-    broken.set(piece, describeFault(text, next))
+    broken.set(piece, one)
     found.push(piece)
     at = line === -1 ? text.length : line + 1
   }
@@ -105,22 +122,49 @@ function decodeObjects(text: string): Decoded | null {
   return { kind: 'value', value: found, ...(broken.size > 0 && { broken }) }
 }
 
-function describeFault(text: string, at: number): string {
-  if (at >= text.length)
-    return `The message is not JSON: it ends at position ${at + 1} in the middle of a value.`
-  const near = quote(text.slice(Math.max(0, at - 12), at + 12))
-  return `The message is not JSON: unexpected character at position ${at + 1}, near ${near}.`
+const otherText = 'The message is not JSON: there is other text beside an object.'
+
+/** Behind the bracket that closes an object, if it is one; else behind what cannot be in one. */
+function objectEnd(text: string, start: number): number {
+  let depth = 0
+  let inText = false
+  /** The last sign that is no blank: an object begins behind some of them only. */
+  let before = ':'
+  for (let at = start; at < text.length; at += 1) {
+    const sign = text[at]!
+    if (inText) {
+      if (sign === '\\') at += 1
+      else if (sign === '"') inText = false
+      else if (sign < ' ') return at
+      continue
+    }
+    if (isBlank(text.charCodeAt(at))) continue
+    if (sign === '"') inText = true
+    else if (sign === '{' || sign === '[') {
+      if (!':,['.includes(before)) return at
+      depth += 1
+    } else if (sign === '}' || sign === ']') depth -= 1
+    if (depth <= 0) return at + 1
+    before = sign
+  }
+  return text.length
 }
 
 /** The end of the message without trailing NULs and blanks. */
 function trimmedEnd(bytes: Buffer): number {
   let end = bytes.length
-  while (end > 0) {
-    const byte = bytes[end - 1]
-    if (byte !== 0 && byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break
-    end -= 1
-  }
+  while (end > 0 && (bytes[end - 1] === 0 || isBlank(bytes[end - 1]!))) end -= 1
   return end
+}
+
+function isBlank(unit: number): boolean {
+  return unit === 0x20 || unit === 0x0a || unit === 0x0d || unit === 0x09
+}
+
+function skipBlanks(text: string, start: number): number {
+  let at = start
+  while (at < text.length && isBlank(text.charCodeAt(at))) at += 1
+  return at
 }
 
 /** The depth of the brackets outside of texts. */

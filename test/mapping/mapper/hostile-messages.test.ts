@@ -1,6 +1,4 @@
-import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { faultAt } from '../../../src/mapping/encodings/json-error.ts'
 import { messageOf, openMapperOf, sentIn, truckSource, verdictOf } from '../../support/mapping-world.ts'
 
 const good = '{"ts":1769611000000,"lat":48.8566,"lon":2.3522}'
@@ -35,15 +33,15 @@ describe('bytes that are not clean JSON', () => {
   })
 
   test.each([
-    ['hello', 'unexpected character at position 1, near "hello"'],
-    ['{"ts":1,}', 'unexpected character at position 9'],
-    ['{"ts":1', 'it ends at position 8 in the middle of a value'],
-    [`${good},${good}`, 'unexpected character at position 48'],
-    ["{'ts':1}", 'unexpected character at position 2'],
-    ['{"a":"\u0001"}', 'unexpected character at position 7'],
-    ['\0{"ts":1}', 'unexpected character at position 1'],
-    ['{"a":01}', 'unexpected character at position 7'],
-    ['NaNa', 'unexpected character at position 1'],
+    ['hello', `Unexpected token 'h', "hello" is not valid JSON`],
+    ['{"ts":1,}', 'position 8 (line 1 column 9)'],
+    ['{"ts":1', 'position 7 (line 1 column 8)'],
+    [`${good},${good}`, 'after JSON at position 47'],
+    ["{'ts':1}", 'at position 1'],
+    ['{"a":"\u0001"}', 'at position 6'],
+    ['\0{"ts":1}', String.raw`Unexpected token '\u{0}'`],
+    ['{"a":01}', 'at position 6'],
+    ['NaNa', `Unexpected token 'N'`],
   ])('%j is NOT_JSON, with the place', (text, detail) => {
     expect(map(text)).toMatchObject({
       reason: 'NOT_JSON',
@@ -53,8 +51,8 @@ describe('bytes that are not clean JSON', () => {
   })
 
   test.each([
-    [`${good}\n{"ts":1,}`, 'unexpected character at position 57'],
-    [`${good}\n{"ts":1`, 'it ends at position 56 in the middle of a value'],
+    [`${good}\n{"ts":1,}`, 'at position 8'],
+    [`${good}\n{"ts":1`, 'at position 7'],
   ])('%j is a payload and a record that is NOT_JSON, with the place', (text, detail) => {
     expect(map(text)).toMatchObject({
       kind: 'payloads',
@@ -76,20 +74,6 @@ describe('bytes that are not clean JSON', () => {
 
   test.each(['1', '"text"', 'null', 'true', '[1]', `[[${good}]]`])('%s is NOT_AN_OBJECT', (text) => {
     expect(verdictOf(map(text))).toBe('NOT_AN_OBJECT')
-  })
-
-  test('the position of a fault is reported for exactly the texts that JSON.parse refuses', () => {
-    const tokens = ['{', '}', '[', ']', ',', ':', '"a"', '1', '0', '-', '.', 'e', 'E+1', 'true', 'null', ' ']
-    const token = fc.constantFrom(...tokens, '"', '\\', '"\\u0041"', '01')
-    fc.assert(
-      fc.property(
-        fc.array(token, { maxLength: 12 }).map((tokens) => tokens.join('')),
-        (text) => {
-          expect(faultAt(text) === undefined).toBe(isJson(text))
-        },
-      ),
-      { numRuns: 5000 },
-    )
   })
 })
 
@@ -146,13 +130,3 @@ describe('malicious values', () => {
     expect(verdictOf(map(text))).toBe('payloads')
   })
 })
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch (error) {
-    if (error instanceof SyntaxError) return false
-    throw error
-  }
-}
