@@ -3,7 +3,7 @@
 
 import { isRecord } from '../path/path-eval.ts'
 import { booleanFrom } from '../path/value.ts'
-import { roleOf, type Role } from './position-names.ts'
+import { roleOf, type Role, type RoleKind } from './position-names.ts'
 import { degreesOf } from './blank-coordinates.ts'
 import { ageFrom, isLocalTime, timeFrom, timeOfDate, zoneFrom } from './position-times.ts'
 
@@ -15,7 +15,7 @@ export type OnRead = (holder: Record<string, unknown>, key: string) => void
 type Coordinates = { latitude: unknown; longitude: unknown; number: string }
 
 /** A value that may be a position, or hold one. */
-type Inner = { key: string; kind: Role['kind']; value: unknown }
+type Inner = { key: string; kind: RoleKind; value: unknown }
 
 /** A date and a time of day in two keys; the earliest time without a zone, and the zone beside it. */
 type Clock = { day: unknown; time: unknown; local: number; zoneMs: number }
@@ -70,8 +70,8 @@ export function marksIn(holder: Record<string, unknown>, isPlace: boolean, onRea
     if (kind !== 'elsewhere' && (isHolder || (kind === 'place' && typeof value === 'string')))
       inner.push({ key, kind, value })
     if (value === null || value === undefined || value === '') continue
-    if (role.kind === 'latitude' || role.kind === 'longitude') {
-      if (addCoordinate(sets, role, value)) onRead?.(holder, key)
+    if (kind === 'latitude' || kind === 'longitude') {
+      if (addCoordinate(sets, kind, role, value)) onRead?.(holder, key)
       continue
     }
     if (kind === 'part of coordinate') hasParts ||= !Number.isNaN(numberOf(value))
@@ -87,7 +87,7 @@ export function marksIn(holder: Record<string, unknown>, isPlace: boolean, onRea
       (isSilent ? null : saidBy(role, key, value)) ?? (isExplicit(value) ? { isValid: false } : null)
     if (said === null) continue
     onRead?.(holder, key)
-    const number = 'number' in role ? role.number : ''
+    const { number } = role
     if (clock !== null && kind === 'time' && number === '' && isLocalTime(value))
       clock.local = earlierOf(clock.local, said.time ?? Number.NaN)
     else if (kind === 'year') own = inheritedMarks(own, { ...noMarks, time: timeFrom(holder) })
@@ -105,7 +105,7 @@ export function marksIn(holder: Record<string, unknown>, isPlace: boolean, onRea
 }
 
 /** True for a key that says nothing without the others. */
-function noteClock(clock: Clock, kind: Role['kind'], value: unknown): boolean {
+function noteClock(clock: Clock, kind: RoleKind, value: unknown): boolean {
   if (kind === 'date') clock.day ??= value
   if (kind === 'time') clock.time ??= value
   if (kind === 'zone') clock.zoneMs = zoneFrom(value)
@@ -137,14 +137,14 @@ function marksAbout(value: Record<string, unknown>, { kind }: Role, onRead: OnRe
 
 function addCoordinate(
   sets: { set: string; of: Coordinates }[],
-  role: Extract<Role, { kind: 'latitude' | 'longitude' }>,
+  kind: 'latitude' | 'longitude',
+  { set, number }: Role,
   value: unknown,
 ): boolean {
   const degrees = signed(isRecord(value) ? (value['value'] ?? value['deg']) : value)
   // LON of Dragino is a lamp.
   const isDegrees = typeof degrees === 'number' || (typeof degrees === 'string' && /\d/.test(degrees))
   if (!isDegrees) return false
-  const { set, number, kind } = role
   let known = sets.find((one) => one.set === set)
   if (known === undefined) {
     known = { set, of: { latitude: undefined, longitude: undefined, number } }
