@@ -1,6 +1,6 @@
 // broker-listener.ts: subscribes at a broker for a time. It leaves no session or subscription there.
 
-import { connect, type IClientOptions, type MqttClient } from 'mqtt'
+import { connect, type IClientOptions } from 'mqtt'
 import type { Clock } from '../std/clock.ts'
 import { GatewayError, messageOf } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
@@ -42,51 +42,47 @@ const refusedFrom = 128
  * BROKER_UNREACHABLE when the connection fails, with SUBSCRIPTION_REFUSED when the broker refuses the
  * subscription.
  */
-export function listen(deps: ListenDeps, options: ListenOptions): Promise<EndReason> {
+export async function listen(deps: ListenDeps, options: ListenOptions): Promise<EndReason> {
   const { clock, signal, onSubscribed, onMessage } = deps
-  const { filter, forMs } = options
-  return new Promise((resolve, reject) => {
-    const client = connect(options.brokerUrl, clientOptions(options))
-    // Timers of the clock do not keep the process alive. This one does until the socket is open.
-    const alive = setInterval(() => undefined, 2 ** 30)
-    const sender = { clientId: options.clientId, userName: null, certificateName: null, identity: null }
-    let subscribed = false
-    let cancel = () => {}
-    const onAbort = () => end(() => resolve('stopped'))
-    signal.addEventListener('abort', onAbort, { once: true })
-    if (signal.aborted) onAbort()
-
-    client.on('connect', () => {
-      client.subscribe(filter, { qos: 1 }, (error, granted) => {
-        const refused = granted?.some(({ qos }) => qos >= refusedFrom) ?? false
-        if (error || refused) {
-          if (client.connected) end(() => reject(subscriptionRefused(options)))
-          return
-        }
-        subscribed = true
-        cancel = clock.after(forMs, () => end(() => resolve('time')))
-        onSubscribed()
-      })
+  const { promise, resolve, reject } = Promise.withResolvers<EndReason>()
+  const client = connect(options.brokerUrl, clientOptions(options))
+  // Timers of the clock do not keep the process alive. This one does until the socket is open.
+  const alive = setInterval(() => undefined, 2 ** 30)
+  const sender = { clientId: options.clientId, userName: null, certificateName: null, identity: null }
+  let subscribed = false
+  let cancel = () => {}
+  const onAbort = () => resolve('stopped')
+  signal.addEventListener('abort', onAbort, { once: true })
+  if (signal.aborted) onAbort()
+  client.on('connect', () => {
+    client.subscribe(options.filter, { qos: 1 }, (error, granted) => {
+      const refused = granted?.some(({ qos }) => qos >= refusedFrom) ?? false
+      if (error || refused) {
+        if (client.connected) reject(subscriptionRefused(options))
+        return
+      }
+      subscribed = true
+      cancel = clock.after(options.forMs, () => resolve('time'))
+      onSubscribed()
     })
-    client.on('message', (topic, bytes, { qos, retain, dup, properties }) => {
-      const arrivedAt = clock.now()
-      const userProperties = lastOfEach(properties?.userProperties)
-      onMessage({ topic, bytes, qos, retain, dup, sender, arrivedAt, userProperties })
-    })
-    client.on('error', (error) => end(() => reject(unreachable(options, messageOf(error), error))))
-    client.on('close', () =>
-      end(() => (subscribed ? resolve('lost') : reject(unreachable(options, 'it closed the connection')))),
-    )
-
-    /** The first end counts. */
-    function end(settle: () => void): void {
-      clearInterval(alive)
-      cancel()
-      signal.removeEventListener('abort', onAbort)
-      settle()
-      disconnect(client)
-    }
   })
+  client.on('message', (topic, bytes, { qos, retain, dup, properties }) => {
+    const userProperties = lastOfEach(properties?.userProperties)
+    onMessage({ topic, bytes, qos, retain, dup, sender, arrivedAt: clock.now(), userProperties })
+  })
+  client.on('error', (error) => reject(unreachable(options, messageOf(error), error)))
+  client.on('close', () =>
+    subscribed ? resolve('lost') : reject(unreachable(options, 'it closed the connection')),
+  )
+  try {
+    return await promise
+  } finally {
+    clearInterval(alive)
+    cancel()
+    signal.removeEventListener('abort', onAbort)
+    client.removeAllListeners('message')
+    client.end(true)
+  }
 }
 
 function clientOptions({ clientId, protocolVersion, username, password, ca }: ListenOptions): IClientOptions {
@@ -110,11 +106,6 @@ function lastOfEach(given: Readonly<Record<string, string | string[]>> = {}): Us
   const found = Object.create(null) as Record<string, string>
   for (const [name, values] of all) found[name] = (Array.isArray(values) ? values.at(-1) : values) ?? ''
   return found
-}
-
-function disconnect(client: MqttClient): void {
-  client.removeAllListeners('message')
-  client.end(true)
 }
 
 /** CONNACK of MQTT 3.1.1 and of 5 (3.2.2): the login is wrong or missing, or the user may not connect. */

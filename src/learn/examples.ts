@@ -5,9 +5,10 @@
 
 import { stringify } from 'yaml'
 import type { MappingConfig } from '../mapping/config.ts'
-import { bytesText } from './message-text.ts'
 import { fitOf } from './preset-fit.ts'
-import type { Example, Fit, Proposal, Proposed, TopicShape } from './types.ts'
+import type { Fit } from './fit.ts'
+import type { TopicShape } from './topic-shapes.ts'
+import type { Example, Proposal, Proposed } from './types.ts'
 
 const examplesMax = 3
 /** Of one message: a list of hundreds of records makes no readable case. */
@@ -71,4 +72,12 @@ export function devicesCsv({ proposals }: Pick<Proposed, 'proposals'>): string {
 
 function field(name: string): string {
   return /[",\r\n]|^\s|\s$/.test(name) ? `"${name.replaceAll('"', '""')}"` : name
+}
+
+/** As text where the bytes are UTF-8 text. */
+export function bytesText(bytes: Buffer): { message?: string; hex?: string } {
+  const text = bytes.toString()
+  return Buffer.from(text).equals(bytes) && !text.includes('\0')
+    ? { message: text }
+    : { hex: bytes.toString('hex') }
 }

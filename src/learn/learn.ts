@@ -33,18 +33,25 @@ import { topicsRead } from '../mapping/mapping.ts'
 import { examplesOf } from './examples.ts'
 import { fitOf, makesPayloads, scoreOf, readsWithoutFix } from './preset-fit.ts'
 import { draftOf, sentencesDraftOf } from './source-draft.ts'
-import { isOrdinaryWord, isShortNumber, looksLikeName } from './topic-shapes.ts'
-import type { Fit, ObservedTraffic, Proposal, Proposed, SourceOptions, TopicShape } from './types.ts'
+import {
+  isOrdinaryWord,
+  isShortNumber,
+  looksLikeName,
+  type ObservedTraffic,
+  type TopicShape,
+} from './topic-shapes.ts'
+import type { Fit } from './fit.ts'
+import type { Proposal, Proposed, SourceOptions } from './types.ts'
 
 export { listen, type EndReason } from './broker-listener.ts'
-export { bytesText } from './message-text.ts'
 export { missingValuesOf } from './missing-values.ts'
-export { casesYaml, devicesCsv } from './examples.ts'
+export { bytesText, casesYaml, devicesCsv } from './examples.ts'
 export { bridgeTopics } from './bridge-topics.ts'
 export { sourcesYaml } from './source-yaml.ts'
 export { createCollector } from './topic-shapes.ts'
 export { unreadReason } from './unread-reason.ts'
-export type { ObservedTraffic, Proposal, Proposed, TopicShape } from './types.ts'
+export type { ObservedTraffic, TopicShape } from './topic-shapes.ts'
+export type { Proposal, Proposed } from './types.ts'
 
 /** The mapping of a source, which may name a preset; null for an invalid one. */
 export type MappingOf = (source: SourceOptions) => Promise<MappingConfig | null>

@@ -3,7 +3,8 @@
 
 import { quote } from '../std/quote.ts'
 import { payloadValues } from './payload-values.ts'
-import type { Fit, Proposal } from './types.ts'
+import type { Fit } from './fit.ts'
+import type { Proposal } from './types.ts'
 
 export function missingValuesOf({ fit, shapes, source }: Proposal): string[] {
   const messages = shapes.reduce((sum, shape) => sum + shape.messages, 0)

@@ -5,8 +5,8 @@
 import { coordinateOf, fieldNames, plainKey } from '../mapping/mapping.ts'
 import { splitUnit, unitWord } from './key-units.ts'
 import { coordinateForm, type CoordinateForm } from './coordinate-form.ts'
-import { jsonIn } from './topic-shapes.ts'
-import type { SourceOptions, TopicShape } from './types.ts'
+import { jsonIn, type TopicShape } from './topic-shapes.ts'
+import type { SourceOptions } from './types.ts'
 
 export type Draft = {
   source: SourceOptions

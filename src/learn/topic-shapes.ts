@@ -13,7 +13,32 @@
 
 import { isUtf8 } from 'node:buffer'
 import type { Message } from '../domain/message.ts'
-import type { ObservedTraffic, TopicShape } from './types.ts'
+
+/** Messages on topics of one form. */
+export type TopicShape = {
+  /** The topic filter: literal levels and `+`. */
+  filter: string
+  topics: number
+  messages: number
+  retained: number
+  /** Published with QoS 0. */
+  qos0: number
+  /** Larger than a sample may be. */
+  oversized: number
+  samples: Message[]
+  last: Message | null
+}
+
+export type ObservedTraffic = {
+  messages: number
+  bytes: number
+  topics: number
+  /** There were more topics than are counted one by one. */
+  moreTopics: boolean
+  /** Messages of shapes beyond the bound. */
+  unshaped: number
+  shapes: TopicShape[]
+}
 
 export type Collector = {
   take(message: Message): void

@@ -3,8 +3,7 @@
 import { isUtf8 } from 'node:buffer'
 import { quote } from '../std/quote.ts'
 import { positionIn, sentence } from './source-draft.ts'
-import { jsonIn } from './topic-shapes.ts'
-import type { TopicShape } from './types.ts'
+import { jsonIn, type TopicShape } from './topic-shapes.ts'
 
 const keysShown = 8
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { draftOf } from '../../src/learn/source-draft.ts'
-import type { TopicShape } from '../../src/learn/types.ts'
+import type { TopicShape } from '../../src/learn/topic-shapes.ts'
 import { unreadReason } from '../../src/learn/unread-reason.ts'
 import { messageOf } from '../support/mapping-world.ts'
 
