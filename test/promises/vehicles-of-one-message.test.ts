@@ -23,7 +23,8 @@ const vehicle = (name: string, n = 0, more: Record<string, unknown> = {}) => ({
 
 type World = {
   pipeline: Pipeline
-  publish(records: readonly unknown[], options?: { dup?: boolean }): Promise<void>
+  /** `payload`: the whole message, in place of an object with the records. */
+  publish(records: readonly unknown[], options?: { dup?: boolean; payload?: string }): Promise<void>
   /** Vehicles that the service has, sorted; each as often as it has it. */
   arrived(): string[]
   edit(from: string, to: string): Promise<void>
@@ -58,10 +59,10 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
   return {
     pipeline,
     list,
-    async publish(records, { dup = false } = {}) {
+    async publish(records, { dup = false, payload: whole } = {}) {
       if (!dup) sent += 1
       const acked = device.acked(dup ? sent + 1 : sent)
-      const payload = JSON.stringify({ vehicles: records, others: [...records].reverse() })
+      const payload = whole ?? JSON.stringify({ vehicles: records, others: [...records].reverse() })
       device.publish({ topic, payload, messageId: sent, dup })
       await acked
     },
@@ -262,6 +263,27 @@ describe('what is done with the kept records', () => {
     })
     expect(await kept(fleet)).toEqual({ dead: 1, quarantined: 0 })
   })
+})
+
+test.each([
+  ['a list', (records: readonly unknown[]) => JSON.stringify(records)],
+  ['lines of JSON', (records: readonly unknown[]) => records.map((one) => JSON.stringify(one)).join('\n')],
+])('of a message that is %s a requeue sends the bad record alone', async (_what, text) => {
+  const fleet = await startFleet()
+  await fleet.edit('    each: vehicles\n', '')
+  await fleet.publish([], { payload: text([vehicle('a'), vehicle('b', 0, { ts: 'soon' }), vehicle('c')]) })
+  await fleet.pipeline.until(() => fleet.arrived().length === 2)
+  expect(fleet.arrived()).toEqual(['a', 'c'])
+  expect(await kept(fleet)).toEqual({ dead: 1, quarantined: 0 })
+  const requeue = '/control/dead-letters/requeue?stage=mapping'
+  await post(fleet, requeue)
+  expect(await kept(fleet)).toEqual({ dead: 1, quarantined: 0 })
+  await fleet.edit('format: ms', 'format: ms, missing: arrival')
+  await fleet.edit('path: ts', 'path: time')
+  await post(fleet, requeue)
+  await fleet.pipeline.until(() => fleet.arrived().length === 3)
+  expect(fleet.arrived()).toEqual(['a', 'b', 'c'])
+  expect(await kept(fleet)).toEqual({ dead: 0, quarantined: 0 })
 })
 
 test('a record that was released under another `each` is mapped once `each` is as it was', async () => {
