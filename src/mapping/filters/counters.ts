@@ -43,7 +43,7 @@ export function judgedSignals(
     const last = before?.run === null ? before : undefined
     // An older reading is never compared with a newer one.
     if (last !== undefined && time < last.time) continue
-    if (reading.live && last !== undefined && hasGrown(last, { time, value }, counter.rule)) {
+    if (reading.live && last !== undefined && hasGrown(last, time, value, counter.rule)) {
       last.time = time
       last.value = value
       deps.memory.changed(memory)

@@ -23,6 +23,7 @@
 //
 // `judge` is pure: it gives the next state and changes nothing.
 
+import type { EpochMs } from '../../std/clock.ts'
 import type { CounterReading, CounterState } from './device-memory.ts'
 
 export type CounterRule = {
@@ -70,9 +71,9 @@ const mostDecimals = 7
 const rounding = 1 + 1e-6
 
 /** Whether a later reading grew as far as it can, which is usual: judged without an object. */
-export function hasGrown(before: CounterReading, now: CounterReading, rule: CounterRule): boolean {
-  const grown = now.value - before.value
-  const tookMs = now.time - before.time
+export function hasGrown(before: CounterReading, time: EpochMs, value: number, rule: CounterRule): boolean {
+  const grown = value - before.value
+  const tookMs = time - before.time
   return tookMs > 0 && grown >= 0 && grown <= (rule.perHour * tookMs) / hourMs + rule.slack
 }
 
@@ -190,7 +191,7 @@ const drivenHoursMax = 4
 const factorError = 0.001
 
 function isGrown(before: CounterReading, now: CounterReading, rule: CounterRule): boolean {
-  return hasGrown(before, now, rule) && now.value > before.value
+  return hasGrown(before, now.time, now.value, rule) && now.value > before.value
 }
 
 /** `now` is not older than `before`. */
