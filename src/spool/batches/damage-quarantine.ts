@@ -3,8 +3,7 @@
 
 import { assert } from '../../std/assert.ts'
 import type { StoreOp } from '../../storage/storage.ts'
-import type { Finding } from '../chunk-log/chunk-log.ts'
-import { readOne } from '../chunk-log/damage-scan.ts'
+import { startBytesAt, type Finding } from '../chunk-log/chunk-log.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
 import { addSettled, chunkDeleted, putTotals, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
 import { deleteClaim, setClaim } from '../chunk-log/lane-claims.ts'
@@ -21,7 +20,7 @@ type Damage = Extract<Finding, { kind: 'damaged' }>
 export async function setDamageAside(session: Session, lane: Lane, damage: Damage): Promise<void> {
   assert(damage.firstSeq === lane.sealSeq, 'only the head of a lane is set aside')
   // The chunk behind the damage shows how many bytes are gone. It is read next.
-  const endBytes = await startBytesAt(session, lane, damage.endSeq)
+  const endBytes = await endBytesOf(session, lane, damage.endSeq)
   const bytes = Math.max(0, endBytes - lane.sealBytes)
   await session.committer.commit({
     prepare(ops) {
@@ -53,10 +52,9 @@ export async function skipGap(
   })
 }
 
-async function startBytesAt({ store }: SpoolState, lane: Lane, seq: number): Promise<number> {
+async function endBytesOf({ store }: SpoolState, lane: Lane, seq: number): Promise<number> {
   if (seq >= lane.committedSeq) return lane.committedBytes
-  const { value } = await readOne(store, seqKey(table.chunks, lane.id, seq))
-  return value === undefined || value.length < 25 ? lane.sealBytes : value.readDoubleBE(17)
+  return (await startBytesAt(store, lane.id, seq)) ?? lane.sealBytes
 }
 
 /**

@@ -2,8 +2,8 @@
 // lane.
 //
 //   offset  size  field
-//        0     1  version: 1, or 2 for a gap
-//        1     4  CRC-32 of everything behind it
+//        0     1  version: 3, or 4 for a gap
+//        1     4  CRC-32 of the lane and the number in the key, and of everything behind this field
 //        5     4  count: payloads in it
 //        9     8  committedAt: wall clock of the commit, float64
 //       17     8  startBytes: payload bytes of the lane before this chunk, float64
@@ -15,21 +15,29 @@
 //
 // A gap stands where payloads are missing that were counted as damaged when that was found: it has their
 // count and no frames, so that they are not counted again when the head of the lane gets there.
+//
+// The CRC covers the key: one flipped bit there would move a chunk into the batch of another provider. The
+// byte of the table is not part of it, so that a chunk that was set aside can still be checked. Versions 1
+// and 2 are those of 0.1.0: the same bytes, with a CRC of the value alone. They are read, and not written.
 
 import { crc32 } from 'node:zlib'
 import type { EpochMs } from '../../std/clock.ts'
 import { assert } from '../../std/assert.ts'
 import type { ChunkBuffers } from './recent-chunks/chunk-buffers.ts'
 
-const version = 1
-const gapVersion = 2
+const versions = { chunk: 3, gap: 4 } as const
+/** Of 0.1.0: their CRC does not cover the key. */
+const versionsWithoutKey = { chunk: 1, gap: 2 } as const
 const headerBytes = 29
+/** The checksum is of what follows it. */
+const checkedFrom = 5
 /** Offset of the first frame. */
 export const firstFrame = headerBytes
 export const frameHeadBytes = 5
 const attemptsMax = 255
 
 export type Chunk = {
+  kind: 'chunk'
   count: number
   committedAt: EpochMs
   startBytes: number
@@ -40,6 +48,9 @@ export type Chunk = {
   buffer: Buffer | null
   use: ChunkUse
 }
+
+/** Its size in the lane, without payloads. */
+export type Gap = { kind: 'gap' } & Pick<Chunk, 'count' | 'startBytes' | 'bytes'>
 
 /** `shared`: parts of its bytes were handed out. */
 export type ChunkUse = 'unread' | 'read' | 'shared'
@@ -103,52 +114,68 @@ function moveTo(builder: ChunkBuilder, bytes: number): void {
   buffers?.giveBack(buffer)
 }
 
-/** Makes a chunk record of the builder's buffer. The builder must not be used afterwards. */
+/**
+ * Makes a chunk of the builder's buffer; `setChecksum` completes its record when it has a key. The builder
+ * must not be used afterwards.
+ */
 export function finishChunk(builder: ChunkBuilder, committedAt: EpochMs, startBytes: number): Chunk {
   assert(builder.count > 0, 'a chunk holds at least one payload')
   const { count, bytes, used, buffers } = builder
   // A buffer that is mostly empty is copied: the chunk stays in memory until it is delivered.
   if (used * 2 < builder.buffer.length) moveTo(builder, used)
   const value = builder.buffer.subarray(0, used)
-  value[0] = version
+  value[0] = versions.chunk
   value.writeUInt32BE(count, 5)
   value.writeDoubleBE(committedAt, 9)
   value.writeDoubleBE(startBytes, 17)
   value.writeUInt32BE(bytes, 25)
-  value.writeUInt32BE(crc32(value.subarray(5)), 1)
   const buffer = buffers === null ? null : builder.buffer
-  return { count, committedAt, startBytes, bytes, value, buffer, use: 'unread' }
+  return { kind: 'chunk', count, committedAt, startBytes, bytes, value, buffer, use: 'unread' }
 }
 
 /** The record of a gap of `count` missing payloads, behind `startBytes` of the lane. */
-export function gapRecord(count: number, startBytes: number): Buffer {
-  const value = finishChunk({ ...newChunkBuilder(0), count }, 0, startBytes).value
-  value[0] = gapVersion
+export function gapRecord(key: Buffer, count: number, startBytes: number): Buffer {
+  const { value } = finishChunk({ ...newChunkBuilder(0), count }, 0, startBytes)
+  value[0] = versions.gap
+  setChecksum(key, value)
   return value
 }
 
-/** How many payloads are missing where a gap stands; null if the record is no gap. */
-export function readGap(value: Buffer): Omit<Chunk, 'value' | 'buffer' | 'use'> | null {
-  return value.length === headerBytes ? readVersion(value, gapVersion) : null
+/** Completes the record of a chunk for the key under which it is written. */
+export function setChecksum(key: Buffer, value: Buffer): void {
+  value.writeUInt32BE(checksum(key, value), 1)
 }
 
-/** Reads a chunk record; null if it is damaged, or a gap. */
-export function readChunk(value: Buffer): Chunk | null {
-  return readVersion(value, version)
+function checksum(key: Buffer, value: Buffer): number {
+  return crc32(value.subarray(checkedFrom), crc32(key.subarray(1)))
 }
 
-function readVersion(value: Buffer, expected: number): Chunk | null {
-  if (value.length < headerBytes || value[0] !== expected) return null
-  if (value.readUInt32BE(1) !== crc32(value.subarray(5))) return null
-  return {
+/** A record that moves to another key: with a new checksum, if the old one was right and covered its key. */
+export function underKey(newKey: Buffer, key: Buffer, value: Buffer): Buffer {
+  const isWithKey = value[0] === versions.chunk || value[0] === versions.gap
+  if (!isWithKey || readChunk(key, value) === null) return value
+  const moved = Buffer.from(value)
+  setChecksum(newKey, moved)
+  return moved
+}
+
+/** Reads the record under a key of a chunk, or of one that was set aside. Null if either is damaged. */
+export function readChunk(key: Buffer, value: Buffer): Chunk | Gap | null {
+  if (value.length < headerBytes) return null
+  const [version] = value
+  const isWithKey = version === versions.chunk || version === versions.gap
+  const isChunk = version === versions.chunk || version === versionsWithoutKey.chunk
+  const isGap = version === versions.gap || version === versionsWithoutKey.gap
+  const expected = isWithKey ? checksum(key, value) : crc32(value.subarray(checkedFrom))
+  if (value.readUInt32BE(1) !== expected) return null
+  const size = {
     count: value.readUInt32BE(5),
-    committedAt: value.readDoubleBE(9),
     startBytes: value.readDoubleBE(17),
     bytes: value.readUInt32BE(25),
-    value,
-    buffer: null,
-    use: 'unread',
   }
+  if (isGap) return value.length === headerBytes ? { kind: 'gap', ...size } : null
+  if (!isChunk) return null
+  return { kind: 'chunk', ...size, committedAt: value.readDoubleBE(9), value, buffer: null, use: 'unread' }
 }
 
 /** How many payloads a damaged chunk held: its count, if that can be right; at least one. */

@@ -16,14 +16,15 @@
 //   compactor.ts       frees the disk space of what was deleted
 //
 // LevelDB drops damaged records of its log silently, and a block of a table can become unreadable. So every
-// chunk has a CRC, and the numbers show whether one is missing. readRun below returns damage as a finding
-// with its range, and deletes nothing; damage-scan.ts steps over the blocks that cannot be read.
+// chunk has a CRC, which covers its key, and the numbers show whether one is missing. readRun below returns
+// damage as a finding with its range, and deletes nothing; damage-scan.ts steps over the blocks that cannot be
+// read.
 
 import type { LaneId } from '../../domain/ids.ts'
 import type { Store } from '../../storage/storage.ts'
-import { readChunk, readGap, type Chunk } from './chunk-codec.ts'
-import { scan } from './damage-scan.ts'
-import { isSeqKey, seqOf, seqRange, table } from './key-layout.ts'
+import { readChunk, type Chunk } from './chunk-codec.ts'
+import { readOne, scan } from './damage-scan.ts'
+import { isSeqKey, seqKey, seqOf, seqRange, table } from './key-layout.ts'
 import { refOf, type ChunkRef } from './lane.ts'
 
 export type Finding =
@@ -55,10 +56,9 @@ export async function readRun(
       // Behind a gap: it could not be read when the gap was counted.
       if (firstSeq < nextSeq) continue
       if (firstSeq > nextSeq) addDamage(firstSeq)
-      const chunk = readChunk(value)
-      const gap = chunk === null ? readGap(value) : null
-      if (gap !== null) {
-        nextSeq = firstSeq + gap.count
+      const chunk = readChunk(key, value)
+      if (chunk?.kind === 'gap') {
+        nextSeq = firstSeq + chunk.count
         findings.push({ kind: 'gap', firstSeq, endSeq: nextSeq })
         continue
       }
@@ -84,4 +84,11 @@ export async function readRun(
     bad = null
     isBlockDamaged = false
   }
+}
+
+/** Payload bytes of the lane before the chunk at `seq`; null if there is none that can be read. */
+export async function startBytesAt(store: Store, lane: LaneId, seq: number): Promise<number | null> {
+  const key = seqKey(table.chunks, lane, seq)
+  const { value } = await readOne(store, key)
+  return value === undefined ? null : (readChunk(key, value)?.startBytes ?? null)
 }

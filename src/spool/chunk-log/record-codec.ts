@@ -20,8 +20,11 @@ const recordVersion = 1
 const windowKeysVersion = 2
 const headBytes = 5
 
-/** Raised when an older gateway can no longer read the spool. */
-export const formatVersion = 1
+/**
+ * Raised when an older gateway can no longer read the spool. 2: the checksum of a chunk covers its key. To a
+ * reader of version 1 such a chunk is damaged.
+ */
+export const formatVersion = 2
 
 export type FormatRecord = { version: number; createdAt: EpochMs; instance: string }
 

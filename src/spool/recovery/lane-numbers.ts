@@ -11,7 +11,7 @@
 
 import type { LaneId } from '../../domain/ids.ts'
 import type { StoreOp } from '../../storage/storage.ts'
-import { plausibleCount, readChunk, readGap } from '../chunk-log/chunk-codec.ts'
+import { plausibleCount, readChunk } from '../chunk-log/chunk-codec.ts'
 import { firstReadable, isCorruption, readOne, scan } from '../chunk-log/damage-scan.ts'
 import { isSeqKey, laneKey, laneOf, seqKey, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
 import { emptySettled, putTotals, type Lane } from '../chunk-log/lane.ts'
@@ -139,7 +139,7 @@ async function endOf(state: SpoolState, lane: Lane): Promise<LaneEnd> {
 
 function addEnd(end: LaneEnd, key: Buffer, value: Buffer): void {
   if (!isSeqKey(key)) return
-  const chunk = readChunk(value) ?? readGap(value)
+  const chunk = readChunk(key, value)
   end.damaged = chunk === null ? { firstSeq: seqOf(key), value } : null
   if (chunk === null) return
   end.seq = seqOf(key) + chunk.count

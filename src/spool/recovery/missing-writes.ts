@@ -88,8 +88,8 @@ export function addGap(lane: Lane, payloads: number, kind: SettledKind | null, r
     lane.refsEnd = lane.nextSeq
   } else {
     lane.gapPayloads += payloads
-    const value = gapRecord(payloads, lane.nextBytes)
-    repairs.push({ type: 'put', key: seqKey(table.chunks, lane.id, firstSeq), value })
+    const key = seqKey(table.chunks, lane.id, firstSeq)
+    repairs.push({ type: 'put', key, value: gapRecord(key, payloads, lane.nextBytes) })
   }
   if (kind !== null) addSettled(lane, kind, payloads, 0)
   putTotals(lane, repairs)

@@ -4,7 +4,7 @@
 import { pause } from '../../std/clock.ts'
 import type { Store, StoreRange } from '../../storage/storage.ts'
 import type { LaneId } from '../../domain/ids.ts'
-import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
+import { readChunk } from '../chunk-log/chunk-codec.ts'
 import { scan } from '../chunk-log/damage-scan.ts'
 import { isKeptKey, isSeqKey, keptRange, keptSeqOf, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
 import { firstOpenSeq, settledPayloads, type Lane, type Walk } from '../chunk-log/lane.ts'
@@ -43,13 +43,14 @@ export async function countOpen(
       const seq = seqOf(key)
       count.firstSeq ??= seq
       if (seq >= claimsEnd) count.pendingSeq ??= seq
-      const chunk = readChunk(value)
-      count.payloads += chunk?.count ?? 0
+      const chunk = readChunk(key, value)
+      const payloads = chunk?.kind === 'chunk' ? chunk.count : 0
+      count.payloads += payloads
       count.bytes += chunk?.bytes ?? 0
-      if (chunk === null) count.gapPayloads += readGap(value)?.count ?? 0
+      if (chunk?.kind === 'gap') count.gapPayloads += chunk.count
       while (claim < claims.length && (claims[claim]?.endSeq ?? 0) <= seq) claim += 1
       const isClaimed = seq >= (claims[claim]?.firstSeq ?? Number.POSITIVE_INFINITY)
-      if (seq < claimsEnd && !isClaimed) count.unclaimed += chunk?.count ?? 0
+      if (seq < claimsEnd && !isClaimed) count.unclaimed += payloads
     }
   }
   return count
@@ -106,10 +107,10 @@ export function walkableLane(lane: Lane): Walkable {
     isKey: isSeqKey,
     read: (key, value) => {
       const firstSeq = seqOf(key)
-      const gap = readGap(value)
-      if (gap !== null) return { firstSeq, endSeq: firstSeq + gap.count, open: 0, bytes: 0 }
-      const count = readChunk(value)?.count
-      return count === undefined ? null : { firstSeq, endSeq: firstSeq + count, open: count, bytes: 0 }
+      const chunk = readChunk(key, value)
+      if (chunk === null) return null
+      const open = chunk.kind === 'chunk' ? chunk.count : 0
+      return { firstSeq, endSeq: firstSeq + chunk.count, open, bytes: 0 }
     },
     mustHold: () => openRanges(lane),
   }

@@ -16,7 +16,7 @@ import { GatewayError } from '../../std/gateway-error.ts'
 import type { DeadLetterStore } from '../../domain/dead-letter.ts'
 import type { Store, StoreOp } from '../../storage/storage.ts'
 import { addClaim } from '../batches/claim.ts'
-import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
+import { startBytesAt } from '../chunk-log/chunk-log.ts'
 import { firstReadable, readOne } from '../chunk-log/damage-scan.ts'
 import {
   allKeys,
@@ -28,7 +28,6 @@ import {
   laneKey,
   laneOf,
   numberOf,
-  seqKey,
   seqOf,
   table,
   tableRange,
@@ -108,6 +107,10 @@ async function recoverFormat(state: SpoolState, repairs: StoreOp[]): Promise<str
   const record = formatRecord.decode(value)
   if (record !== null) {
     refuseNewer(record)
+    if (record.version < formatVersion) {
+      const raised = formatRecord.encode({ ...record, version: formatVersion })
+      repairs.push({ type: 'put', key: formatKey, value: raised })
+    }
     return record.instance
   }
   const instance = mark.found.kind === 'mark' ? mark.found.mark.instance : newId()
@@ -171,9 +174,7 @@ async function finishLane(state: SpoolState, lane: Lane): Promise<void> {
 
 async function startBytesFrom(store: Store, lane: Lane): Promise<number> {
   if (lane.sealSeq >= lane.committedSeq) return lane.committedBytes
-  const { value } = await readOne(store, seqKey(table.chunks, lane.id, lane.sealSeq))
-  const chunk = value === undefined ? null : (readChunk(value) ?? readGap(value))
-  return chunk?.startBytes ?? lane.committedBytes
+  return (await startBytesAt(store, lane.id, lane.sealSeq)) ?? lane.committedBytes
 }
 
 async function recoverDeadLetters(state: SpoolState, repairs: StoreOp[]): Promise<void> {

@@ -3,7 +3,7 @@
 
 import type { BatchId, LaneId } from '../../domain/ids.ts'
 import type { Store, StoreOp, StoreRange } from '../../storage/storage.ts'
-import { readChunk, readGap, type Chunk } from '../chunk-log/chunk-codec.ts'
+import { readChunk, type Chunk, type Gap } from '../chunk-log/chunk-codec.ts'
 import { scan } from '../chunk-log/damage-scan.ts'
 import { addClaim, putClaim } from '../batches/claim.ts'
 import { isSeqKey, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
@@ -93,8 +93,8 @@ type SeqRun = { firstSeq: number; endSeq: number; bytes: number }
 async function runsIn(store: Store, lane: LaneId, fromSeq: number, untilSeq: number): Promise<SeqRun[]> {
   const runs: SeqRun[] = []
   let isEndKnown = true
-  await eachChunk(store, seqRange(table.chunks, lane, fromSeq, untilSeq), (firstSeq, chunk, isGap) => {
-    if (isGap) return true
+  await eachChunk(store, seqRange(table.chunks, lane, fromSeq, untilSeq), (firstSeq, chunk) => {
+    if (chunk?.kind === 'gap') return true
     let run = runs[runs.length - 1]
     if (run === undefined || (isEndKnown && run.endSeq !== firstSeq)) {
       run = { firstSeq, endSeq: firstSeq, bytes: 0 }
@@ -114,7 +114,7 @@ async function runsIn(store: Store, lane: LaneId, fromSeq: number, untilSeq: num
 async function eachChunk(
   store: Store,
   range: StoreRange,
-  visit: (firstSeq: number, chunk: Chunk | null, isGap: boolean) => boolean,
+  visit: (firstSeq: number, chunk: Chunk | Gap | null) => boolean,
 ): Promise<boolean> {
   let isWhole = true
   for await (const page of scan(store, range)) {
@@ -123,7 +123,7 @@ async function eachChunk(
       continue
     }
     for (const [key, value] of page.entries)
-      if (isSeqKey(key) && !visit(seqOf(key), readChunk(value), readGap(value) !== null)) return true
+      if (isSeqKey(key) && !visit(seqOf(key), readChunk(key, value))) return true
   }
   return isWhole
 }

@@ -135,9 +135,10 @@ async function eachStored(
   const deadLetters = started(scan(store, tableRange(table.deadLetters)))
   const kept = message === null ? null : started(scan(store, tableRange(table.kept)))
   try {
-    await eachValue(chunks, signal, (value) => {
-      const chunk = readChunk(value)
-      if (chunk !== null) eachFrame(chunk, (_attempts, start) => payload(payloadIdIn(chunk.value, start)))
+    await eachValue(chunks, signal, (value, key) => {
+      const chunk = readChunk(key, value)
+      if (chunk?.kind === 'chunk')
+        eachFrame(chunk, (_attempts, start) => payload(payloadIdIn(chunk.value, start)))
     })
     await eachValue(deadLetters, signal, (value) => {
       const deadLetter = deadLetterRecord.decode(value)
@@ -158,11 +159,11 @@ async function eachStored(
 async function eachValue(
   pages: AsyncGenerator<Scanned>,
   signal: AbortSignal,
-  visit: (value: Buffer) => void,
+  visit: (value: Buffer, key: Buffer) => void,
 ): Promise<void> {
   for await (const page of pages) {
     if (signal.aborted) throw closedFault()
     if (page.kind === 'gap') continue
-    for (const [, value] of page.entries) visit(value)
+    for (const [key, value] of page.entries) visit(value, key)
   }
 }

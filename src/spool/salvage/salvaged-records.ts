@@ -5,7 +5,7 @@ import { payloadHead, payloadIdEnd } from '../../domain/payload.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { KeptMessage } from '../../domain/message.ts'
-import { eachFrame, firstFrame, frameHeadBytes, readChunk, readGap } from '../chunk-log/chunk-codec.ts'
+import { eachFrame, firstFrame, frameHeadBytes, readChunk } from '../chunk-log/chunk-codec.ts'
 import { deadLetterIdOf, isLaneKey, laneOf, seqOf, shelfOf, table, textOf } from '../chunk-log/key-layout.ts'
 import type { ClaimedPayloads, HeldBatch } from './held-claims.ts'
 import { keptMessageRecord, laneRecord, deadLetterRecord, stateRecord } from '../chunk-log/record-codec.ts'
@@ -98,7 +98,8 @@ export function createRecordReader(
       batch: isChunk ? claimed.heldBatch(lane, firstSeq) : null,
       isSettled: isChunk && claimed.isSettled(lane, firstSeq),
     } as const
-    const chunk = readChunk(value)
+    const chunk = readChunk(key, value)
+    if (chunk?.kind === 'gap') return []
     const found: Salvaged[] = []
     if (chunk !== null) {
       eachFrame(chunk, (attempts, start, end) => {
@@ -106,7 +107,6 @@ export function createRecordReader(
       })
       return found
     }
-    if (readGap(value) !== null) return []
     const suspect = 'the checksum of its chunk is wrong'
     for (const { attempts, json } of plausibleFrames(value)) found.push({ ...about, attempts, json, suspect })
     found.push(unreadable(key, value, wrongChecksum))

@@ -16,7 +16,7 @@ import { messageOf } from '../../std/gateway-error.ts'
 import type { FileDamage } from '../../storage/storage.ts'
 import type { ShelfName } from '../../domain/kept-store.ts'
 import { devicesOf } from '../../domain/message.ts'
-import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
+import { readChunk } from '../chunk-log/chunk-codec.ts'
 import type { Scanned } from '../chunk-log/damage-scan.ts'
 import {
   keptSeqOf,
@@ -204,7 +204,7 @@ function recordProblem(sums: Sums, kind: number, key: Buffer, value: Buffer): st
     case table.lanes:
       return verdict((laneSum(sums, laneOf(key)).record = laneRecord.decode(value)))
     case table.chunks:
-      return chunkProblem(laneSum(sums, laneOf(key)), seqOf(key), value)
+      return chunkProblem(laneSum(sums, laneOf(key)), key, value)
     case table.batches: {
       const claim = claimRecord.decode(value)
       if (claim === null) return wrongChecksum
@@ -261,18 +261,19 @@ function recordProblem(sums: Sums, kind: number, key: Buffer, value: Buffer): st
   }
 }
 
-function chunkProblem(sum: LaneSum, firstSeq: number, value: Buffer): string | null {
-  const chunk = readChunk(value)
-  const gap = chunk === null ? readGap(value) : null
-  if (gap !== null) {
-    sum.endSeq = Math.max(sum.endSeq, firstSeq + gap.count)
-    sum.gaps.push([firstSeq, firstSeq + gap.count])
+function chunkProblem(sum: LaneSum, key: Buffer, value: Buffer): string | null {
+  const chunk = readChunk(key, value)
+  if (chunk === null) return wrongChecksum
+  const firstSeq = seqOf(key)
+  const endSeq = firstSeq + chunk.count
+  if (chunk.kind === 'gap') {
+    sum.endSeq = Math.max(sum.endSeq, endSeq)
+    sum.gaps.push([firstSeq, endSeq])
+    return null
   }
-  if (chunk === null) return gap === null ? wrongChecksum : null
   sum.open += chunk.count
   const last = sum.runs[sum.runs.length - 1]
   const overlaps = last !== undefined && firstSeq < last[1]
-  const endSeq = firstSeq + chunk.count
   if (last !== undefined && firstSeq <= last[1]) last[1] = Math.max(last[1], endSeq)
   else sum.runs.push([firstSeq, endSeq])
   sum.endSeq = Math.max(sum.endSeq, endSeq)

@@ -32,6 +32,7 @@ import {
   tableRange,
   textOf,
 } from '../chunk-log/key-layout.ts'
+import { underKey } from '../chunk-log/chunk-codec.ts'
 import {
   deadLetterRecord,
   deadLetterTotalsRecord,
@@ -246,7 +247,9 @@ async function* moved(
 ): AsyncGenerator<NewEntry> {
   for await (const [key, value] of entriesOf(aside, kind)) {
     const lane = key.length === laneKeyBytes ? lanes.get(laneOf(key)) : undefined
-    if (lane !== undefined) yield [seqKey(kind, lane, seqOf(key)), value]
+    if (lane === undefined) continue
+    const newKey = seqKey(kind, lane, seqOf(key))
+    yield [newKey, kind === table.chunks ? underKey(newKey, key, value) : value]
   }
 }
 

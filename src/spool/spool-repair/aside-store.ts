@@ -65,7 +65,10 @@ async function contentOf(files: LevelFiles, returned: ReadonlySet<string>, signa
         if (returned.has(key.toString('hex'))) continue
         sums.bytes += key.length + value.length
         if (laneTables.has(kind) && key.length === laneKeyBytes) lanes.add(laneOf(key))
-        if (kind === table.chunks) sums.payloads += readChunk(value)?.count ?? 0
+        if (kind === table.chunks) {
+          const chunk = readChunk(key, value)
+          if (chunk?.kind === 'chunk') sums.payloads += chunk.count
+        }
         if (kind === table.batches) sums.batches += 1
         if (kind === table.deadLetters) sums.deadLetters += 1
         if (kind === table.state) sums.stateEntries += 1

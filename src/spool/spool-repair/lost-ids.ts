@@ -58,9 +58,9 @@ async function removePresent(
   const times = new Set(candidates.values())
   for await (const page of files.pages(tableRange(table.chunks))) {
     signal.throwIfAborted()
-    for (const [, value] of page) {
-      const chunk = readChunk(value)
-      if (chunk === null || !times.has(chunk.committedAt)) continue
+    for (const [key, value] of page) {
+      const chunk = readChunk(key, value)
+      if (chunk?.kind !== 'chunk' || !times.has(chunk.committedAt)) continue
       eachFrame(chunk, (_attempts, start) => candidates.delete(endOf(payloadIdIn(value, start))))
     }
   }

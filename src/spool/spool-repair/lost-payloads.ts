@@ -14,7 +14,7 @@
 import type { EpochMs } from '../../std/clock.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { FileDamage, LevelFiles } from '../../storage/storage.ts'
-import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
+import { readChunk } from '../chunk-log/chunk-codec.ts'
 import { laneKey, laneOf, seqKey, seqOf, table, tableRange, writeCountLane } from '../chunk-log/key-layout.ts'
 import { decodeWriteCount } from '../chunk-log/record-codec.ts'
 import type { Mark } from '../high-water-mark/high-water-mark.ts'
@@ -178,12 +178,11 @@ function createLaneWalk(
 
   function add(key: Buffer, value: Buffer): void {
     const firstSeq = seqOf(key)
-    const chunk = readChunk(value)
-    const found = chunk ?? readGap(value)
-    addHoles(firstSeq, chunk?.committedAt ?? null)
+    const chunk = readChunk(key, value)
+    addHoles(firstSeq, chunk?.kind === 'chunk' ? chunk.committedAt : null)
     first ??= firstSeq
-    end = Math.max(end ?? 0, firstSeq + (found?.count ?? 1))
-    if (chunk === null) return
+    end = Math.max(end ?? 0, firstSeq + (chunk?.count ?? 1))
+    if (chunk?.kind !== 'chunk') return
     lastAt = chunk.committedAt
     sums.open += chunk.count
     if (sealSeq === null || end > sealSeq || claimAt(firstSeq) !== null) return

@@ -10,7 +10,7 @@ import {
   tableRange,
   windowRecordKey,
 } from '../../../src/spool/chunk-log/key-layout.ts'
-import { formatRecord } from '../../../src/spool/chunk-log/record-codec.ts'
+import { formatRecord, formatVersion } from '../../../src/spool/chunk-log/record-codec.ts'
 import { openExistingStore, openLevelStore, type OpenStore } from '../../../src/storage/storage.ts'
 import { flipLastByte, openSpoolWorld, reopenTampered, publishAll } from '../../support/open-spool.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
@@ -77,7 +77,7 @@ describe('a start with a damaged record', () => {
   test('of a newer format is refused with SPOOL_VERSION, and changes nothing', async () => {
     const before = await openSpoolWorld()
     await publishAll(before, 'ab')
-    const newer = formatRecord.encode({ version: 2, createdAt: 1, instance: 'i' })
+    const newer = formatRecord.encode({ version: formatVersion + 1, createdAt: 1, instance: 'i' })
     await expect(reopenTampered(before, formatKey, () => newer)).rejects.toMatchObject({
       code: 'SPOOL_VERSION',
     })
