@@ -8,7 +8,7 @@ import type { KeptStore } from '../kept-store.ts'
 /** Why the spool holds all acknowledgements. `store_lost`: a write failed and the store is being reopened. */
 export type HoldReason = 'spool_full' | 'disk_low' | 'state_full' | 'store_lost'
 
-/** Tables of the spool whose records can be damaged. Payloads have events of their own. */
+/** Tables of the spool whose records can be damaged. Payloads have events of their own (chunk_damaged). */
 export type RecordTable =
   | 'state'
   | 'kept'
@@ -21,6 +21,7 @@ export type RecordTable =
   | 'lanes'
   | 'batches'
   | 'totals'
+  | 'chunks'
 
 const lane = field<LaneId>('number of the lane')
 const payloads = count('payloads')

@@ -102,6 +102,7 @@ const tableNames: Record<Exclude<RecordsEvent['table'], 'state' | 'kept'>, strin
   lanes: 'records of lanes',
   batches: 'records of batches',
   totals: 'totals of lanes',
+  chunks: 'chunks of lanes',
 }
 
 type RecordsEvent = EventOf<'record_damaged' | 'records_unbalanced'>

@@ -17,8 +17,8 @@
 //
 // LevelDB drops damaged records of its log silently, and a block of a table can become unreadable. So every
 // chunk has a CRC, which covers its key, and the numbers show whether one is missing. readRun below returns
-// damage as a finding with its range, and deletes nothing; damage-scan.ts steps over the blocks that cannot be
-// read.
+// damage as a finding with its range, and deletes nothing; damage-scan.ts steps over the blocks that cannot
+// be read.
 
 import type { LaneId } from '../../domain/ids.ts'
 import type { Store } from '../../storage/storage.ts'

@@ -10,7 +10,7 @@
 //   tail missing         a gap (missing-writes.ts)
 
 import type { LaneId } from '../../domain/ids.ts'
-import type { StoreOp } from '../../storage/storage.ts'
+import type { StoreOp, StoreRange } from '../../storage/storage.ts'
 import { plausibleCount, readChunk } from '../chunk-log/chunk-codec.ts'
 import { firstReadable, isCorruption, readOne, scan } from '../chunk-log/damage-scan.ts'
 import { isSeqKey, laneKey, laneOf, seqKey, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
@@ -22,6 +22,7 @@ import type { FoundLanes } from './lane-recovery.ts'
 import { addGap, raiseNumbers } from './missing-writes.ts'
 import { recountLane, type LostTotals } from './lane-recount.ts'
 import { reportUnreadable } from './repair.ts'
+import { setMisplacedAside } from './table-records.ts'
 
 /** The last chunk of a lane as it is on the disk. */
 export type LaneEnd = {
@@ -117,8 +118,16 @@ async function endOf(state: SpoolState, lane: Lane): Promise<LaneEnd> {
   const range = seqRange(table.chunks, lane.id, 0, lastSeq)
   const end: LaneEnd = { seq: 0, bytes: 0, damaged: null, isUnreadable: false, recounted: null }
   try {
-    for await (const page of store.pages(range, { reverse: true, limit: 1 }))
-      for (const [key, value] of page) addEnd(end, key, value)
+    // Back to one that can be read: it says how many bytes the lane has.
+    for (let lt: Buffer | null = range.lt; lt !== null;) {
+      const before: StoreRange = { gte: range.gte, lt }
+      lt = null
+      for await (const page of store.pages(before, { reverse: true, limit: 1 }))
+        for (const [key, value] of page) {
+          addEnd(end, key, value)
+          if (end.seq === 0) lt = key
+        }
+    }
     // LevelDB steps over a damaged block, and says so only at the end of an iteration.
     const restSeq = Math.max(end.damaged?.firstSeq ?? end.seq, lane.sealSeq)
     const rest = { ...range, gte: seqKey(table.chunks, lane.id, restSeq) }
@@ -166,7 +175,11 @@ export function closeEnd(
   }
   // It is set aside when the head of the lane gets there.
   if (damaged !== null && knownSeq > damaged.firstSeq) extend(lane, knownSeq)
-  else if (damaged !== null) setLastAside(state, lane, damaged, repairs)
+  else if (damaged !== null && isMarkCurrent) {
+    // Nothing was numbered so far: its key is damaged, and what it held is missing where it was.
+    setMisplacedAside(state, seqKey(table.chunks, lane.id, damaged.firstSeq), damaged.value, repairs)
+    closeTail(state, lane, end, repairs)
+  } else if (damaged !== null) setLastAside(state, lane, damaged, repairs)
   else closeTail(state, lane, end, repairs)
   if (end.recounted !== null && marked === undefined) addGap(lane, damagedStride, 'unexplained', repairs)
 }

@@ -9,6 +9,7 @@
 import type { State } from '../../domain/condition-state.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { StoreEntry, StoreOp } from '../../storage/storage.ts'
+import { readChunk } from '../chunk-log/chunk-codec.ts'
 import { firstReadable, isCorruption } from '../chunk-log/damage-scan.ts'
 import {
   isLane,
@@ -25,7 +26,7 @@ import { laneRecord, totalsRecord, type LaneRecord, type TotalsRecord } from '..
 import type { SpoolState } from '../session-state.ts'
 import type { LaneRole } from '../views.ts'
 import { reportUnreadable } from './repair.ts'
-import { readTable, setRecordAside } from './table-records.ts'
+import { readTable, setMisplacedAside, setRecordAside } from './table-records.ts'
 
 /** What the table of totals holds for a lane; null if it is damaged. */
 export type FoundTotals = ReadonlyMap<LaneId, TotalsRecord | null>
@@ -57,7 +58,7 @@ export async function findLanes(state: SpoolState, repairs: StoreOp[]): Promise<
   for await (const entry of readTable(state, claimsRead)) claims.push(entry)
   const shown = [...totals.keys(), ...claims.map(([key]) => laneOf(key))]
   const known = new Set<LaneId>([...records.keys(), ...shown])
-  for (const id of await lanesWithChunks(state, known)) known.add(id)
+  for (const id of await lanesWithChunks(state, known, repairs)) known.add(id)
   for (const id of [...known].sort((a, b) => a - b)) openFound(state, id, { records, totals }, repairs)
   state.nextLane = Math.max(state.nextLane, (await lastSetAside(state)) + 1)
   return { totals, claims, isTotalsTableWhole }
@@ -89,8 +90,16 @@ async function readLaneRecords(
   return records
 }
 
-/** Lanes that have chunks and are not known: one read in each interval between the known ones. */
-async function lanesWithChunks({ store }: SpoolState, known: ReadonlySet<LaneId>): Promise<LaneId[]> {
+/**
+ * Lanes that have chunks and are not known: one read in each interval between the known ones. A chunk whose
+ * checksum is wrong shows no lane: a bit of its key may have flipped.
+ */
+async function lanesWithChunks(
+  state: SpoolState,
+  known: ReadonlySet<LaneId>,
+  repairs: StoreOp[],
+): Promise<LaneId[]> {
+  const { store } = state
   const found: LaneId[] = []
   const firstKey = (lane: number) => seqKey(table.chunks, lane as LaneId, 0)
   let from = tableRange(table.chunks).gte
@@ -99,10 +108,12 @@ async function lanesWithChunks({ store }: SpoolState, known: ReadonlySet<LaneId>
     while (from.compare(lt) < 0) {
       const { entry } = await firstReadable(store, { gte: from, lt })
       if (entry === null) break
-      const [key] = entry
+      const [key, value] = entry
       // A key of a wrong form shows no lane; what follows it may.
-      if (isSeqKey(key)) found.push(laneOf(key))
-      from = isSeqKey(key) ? firstKey(laneOf(key) + 1) : keyAfter(key)
+      const isChunk = isSeqKey(key) && readChunk(key, value) !== null
+      if (isChunk) found.push(laneOf(key))
+      else if (isSeqKey(key)) setMisplacedAside(state, key, value, repairs)
+      from = isChunk ? firstKey(laneOf(key) + 1) : keyAfter(key)
     }
     from = firstKey(next + 1)
   }

@@ -46,6 +46,14 @@ export function reportRecord({ emit }: SpoolState, table: RecordTable, what: str
   emit({ kind: 'record_damaged', table, name, what })
 }
 
+/**
+ * A chunk where none was written. What it holds is missing in another place, and is counted there as damaged.
+ */
+export function setMisplacedAside(state: SpoolState, key: Buffer, value: Buffer, repairs: StoreOp[]): void {
+  reportRecord(state, 'chunks', 'the key of a chunk is damaged; it was set aside')
+  setRecordAside(key, value, repairs)
+}
+
 /** Keeps a damaged record unchanged under another key. */
 export function setRecordAside(key: Buffer, value: Buffer, repairs: StoreOp[]): void {
   repairs.push({ type: 'put', key: setAsideKey(key), value }, { type: 'del', key })

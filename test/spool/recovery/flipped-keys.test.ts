@@ -44,6 +44,7 @@ test('a chunk of one provider whose key moves it into the lane of another one is
     seqKey(table.chunks, 2 as LaneId, 8),
   )
   expect(await delivered(world)).toEqual({ a: namesOf('a'), b: namesOf('b'), c: namesOf('c', 2) })
+  expect(world.spool.totals()).toMatchObject({ delivered: 22, damaged: 2, payloads: 0, openBytes: 0 })
 })
 
 /** What each provider would get, delivered to the end. */
@@ -66,7 +67,7 @@ const namesOf = (provider: string, without: number | null = null) =>
   [0, 1, 2, 3].filter((n) => n !== without).flatMap((n) => [`${provider}${n}x`, `${provider}${n}y`])
 
 /** Of the table, the lane and the number. Others make a key of a chunk that exists. */
-const bitsOfKey = [0, 7, 9, 31, 37, 51, 60, 95, 100] as const
+const bitsOfKey = [0, 9, 31, 37, 51, 60, 95, 100] as const
 
 test.each(bitsOfKey)(
   'bit %i of the key of a chunk flips: no other provider gets its payloads',
