@@ -44,7 +44,7 @@ export type IngestPlan = { windowS: number; inFlightMax: number; heldMax: number
 
 export const faultKinds = [
   ...(['kill', 'powerCut', 'stop', 'dropDevice', 'network', 'service'] as const),
-  ...(['disk', 'operator', 'away', 'clock', 'keys'] as const),
+  ...(['disk', 'operator', 'away', 'clock', 'keys', 'flip'] as const),
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
@@ -113,6 +113,7 @@ export function drawPlan(seed: number, random: Random): Plan {
       away: every(0.4, safetyMs / 3),
       clock,
       keys: delivery.keysInFile ? every(0.5, safetyMs / 3) : 0,
+      flip: 0,
     },
   }
   return isClockWrong || loss !== null ? { ...plan, theme: null } : themed(plan, theme)

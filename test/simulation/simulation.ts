@@ -14,6 +14,7 @@ import { createRandom } from '../support/random.ts'
 import type { EndAct, World } from './acts/act.ts'
 import { awayAct, bootClock, clockAct, dropAct, showSynchronized } from './acts/world-acts.ts'
 import { backUp, diskAct, slowWrites } from './acts/disk-acts.ts'
+import { createFlips } from './acts/flip-acts.ts'
 import { createKeys } from './acts/key-acts.ts'
 import { configPath, createDaemon, spoolPath } from './daemon.ts'
 import { switchOn, type Machine } from './machine/machine.ts'
@@ -187,6 +188,7 @@ export async function runSeed(
     fleet,
     services,
     keys,
+    flips: createFlips(machine, services, createRandom(seed ^ 0x3ad8025f)),
     operator,
     deadLetters: null,
     endpoints: createEndpointWatch(services, ends.troubles),
@@ -364,12 +366,12 @@ function isCalm(world: World): boolean {
   )
 }
 
-function knownOf({ fleet, services, operator, ends, plan, said: { positions } }: World) {
+function knownOf({ fleet, services, operator, ends, plan, flips, said: { positions } }: World) {
   const isRefusedRepeatSplit = plan.delivery.onRefusedRepeat === 'split'
   const { retryDelays } = plan.delivery
   const circumstances = { retryDelays, acts: operator.acts, troubles: ends.troubles, isRefusedRepeatSplit }
   const { isConfigNew } = operator
-  return { fleet, services, positions, circumstances, isConfigNew, isPatient: plan.isPatient }
+  return { fleet, services, positions, circumstances, isConfigNew, isPatient: plan.isPatient, flips }
 }
 
 function endOf(world: World): string[] {
@@ -612,6 +614,10 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
       service.atNextBatch = null
       end()
     }
+  },
+  flip({ flips }) {
+    flips.act()
+    return undefined
   },
   operator(world) {
     const { operator, random } = world

@@ -10,6 +10,7 @@
 //   cuts       a batch becomes smaller while a backlog waits, of which chunks are read from the disk
 //   lanes      backlogs become backfill again and again, and the file that knows the numbers of lanes is lost
 //   forget     a device is forgotten just when it sends, and the process ends
+//   flips      bits of chunks flip, in keys and values, while they wait for a service that fails
 //   full       a spool with room for a few payloads, and writes of one message: others wait, also when the gateway stops
 
 import { createRandom, type Random } from '../support/random.ts'
@@ -30,6 +31,7 @@ const shares = {
   cuts: 0.015,
   lanes: 0.01,
   forget: 0.01,
+  flips: 0.015,
 } as const
 export type Theme = keyof typeof shares
 
@@ -77,6 +79,20 @@ const none = {
 } as const
 
 const planOf: Readonly<Record<Theme, (plan: Plan) => Partial<Plan>>> = {
+  flips: ({ devices, delivery, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map((device) => ({
+      ...device,
+      kind: 'plain',
+      clockMs: 0,
+      poison: 0,
+      isDoomed: false,
+      everyMs: Math.min(device.everyMs, 4000 * device.burst),
+    })),
+    delivery: { ...delivery, lingerS: 5 },
+    spoolBounds: { recentBytesMax: 1500 },
+    everyMs: { ...everyMs, ...none, service: 8000, kill: 15_000, stop: 20_000, flip: 5000 },
+  }),
   answers: ({ devices, delivery, everyMs }) => ({
     safetyMs: minuteMs,
     devices: devices.map((device) => ({ ...device, everyMs: Math.min(device.everyMs, 6000) })),
@@ -198,6 +214,7 @@ export function faultOf(theme: Theme | null, random: Random): Fault | null {
       () => ({ kind: 'status', status: random.pick([500, 503]), processes: random.chance(0.5) }),
       () => ({ kind: 'reset', when: random.pick(['before', 'after']) }),
     ])()
+  if (theme === 'flips') return { kind: 'status', status: 503, processes: false }
   if (theme !== 'answers') return null
   return random.pick<() => Fault>([
     () => ({

@@ -30,6 +30,7 @@ export function weekOf(plan: Plan): Plan {
       away: 0,
       clock: 0,
       keys: plan.delivery.keysInFile ? 2 * dayMs : 0,
+      flip: 0,
     },
   }
 }

@@ -174,7 +174,9 @@ async function finishLane(state: SpoolState, lane: Lane): Promise<void> {
 
 async function startBytesFrom(store: Store, lane: Lane): Promise<number> {
   if (lane.sealSeq >= lane.committedSeq) return lane.committedBytes
-  return (await startBytesAt(store, lane.id, lane.sealSeq)) ?? lane.committedBytes
+  // Everything before it is settled or claimed.
+  const before = settledBytes(lane.settled) + lane.claimed.bytes
+  return (await startBytesAt(store, lane.id, lane.sealSeq)) ?? Math.min(before, lane.committedBytes)
 }
 
 async function recoverDeadLetters(state: SpoolState, repairs: StoreOp[]): Promise<void> {

@@ -11,6 +11,7 @@ import type { Causes } from '../oracle/conditions.ts'
 import type { DeadLetter } from '../oracle/deliveries.ts'
 import type { EndpointWatch } from '../oracle/endpoint-watch.ts'
 import type { Ends } from '../oracle/ends.ts'
+import type { Flips } from './flip-acts.ts'
 import type { Keys } from './key-acts.ts'
 import type { LaneEvents } from '../oracle/lanes.ts'
 import type { OpenConditions } from '../oracle/open-conditions.ts'
@@ -25,6 +26,7 @@ export type World = {
   fleet: Fleet
   services: Service[]
   keys: Keys
+  flips: Flips
   operator: Operator
   /** As the daemon shows them at the end. */
   deadLetters: readonly DeadLetter[] | null

@@ -107,6 +107,21 @@ export class Database {
     return names.map((name) => [Buffer.from(name, 'latin1'), Buffer.from(this.values.get(name)!)])
   }
 
+  /** A bit of a key flips: the value has another one, on the disk for good. False where that one has a value. */
+  move(key: Buffer, newKey: Buffer): boolean {
+    const [name, newName] = [key.toString('latin1'), newKey.toString('latin1')]
+    const value = this.values.get(name)
+    if (value === undefined || this.values.has(newName)) return false
+    this.set(name, undefined)
+    this.set(newName, value)
+    return true
+  }
+
+  /** A bit of a value flips. */
+  change(key: Buffer, value: Buffer): void {
+    this.set(key.toString('latin1'), value)
+  }
+
   /** A block of the disk rots: reading this key fails from now on. */
   damage(random: Random): string | null {
     if (this.names.length === 0) return null

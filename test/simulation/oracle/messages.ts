@@ -2,11 +2,12 @@
 
 import type { ExpectedRecord } from '../world/contents.ts'
 import { poisons } from '../world/contents.ts'
+import type { Flips } from '../acts/flip-acts.ts'
 import type { Fleet, SentMessage } from '../world/fleet.ts'
 import type { PayloadRecord } from '../world/service.ts'
 import type { Judged } from './deliveries.ts'
 import type { LostPositions } from './lost-positions.ts'
-import { nameOf, type Payloads } from './payloads.ts'
+import { keyOf, keysOf, nameOf, type Payloads } from './payloads.ts'
 
 /** Beyond it a device time is kept in quarantine; `clocks.future_max`. */
 export const futureMaxMs = 300_000
@@ -20,11 +21,12 @@ export type Became = {
 
 export function becameOf(
   fleet: Fleet,
-  { payloads, positions }: { payloads: Payloads; positions: LostPositions },
+  { payloads, positions, flips }: { payloads: Payloads; positions: LostPositions; flips: Flips },
   { isDead }: Pick<Judged, 'isDead'>,
 ): Became {
   const became: Became = { unmapped: { min: 0, max: 0 }, quarantined: { min: 0, max: 0 }, wrong: [] }
   const alike = new Map<string, SentMessage[]>()
+  const flipped = new Set(flips.payloads.flatMap(keysOf))
   for (const message of fleet.messages) {
     const { device, qos, ackedMs, poison, sentMs, isForgotten } = message
     if (qos > 0 && ackedMs === null && !isForgotten)
@@ -78,6 +80,8 @@ export function becameOf(
         return
       }
     }
+    // Counted as damaged: oracle.ts.
+    if (accepted === 0 && flipped.has(keyOf(record))) return
     if (isSure && qos > 0 && accepted === 0)
       became.wrong.push(`${nameOf(message)} was acknowledged and is lost`)
     if (device.kind === 'parts') return ofParts(record, message)

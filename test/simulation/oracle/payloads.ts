@@ -104,12 +104,12 @@ function partOf({ gps, signals }: Payload, record: ExpectedRecord): ExpectedReco
 }
 
 /** Without a time the position tells records apart. */
-function keyOf({ device, ts, latitude }: ExpectedRecord): string {
+export function keyOf({ device, ts, latitude }: ExpectedRecord): string {
   return ts === null ? `${device} at ${latitude}` : `${device} ${ts}`
 }
 
 /** The time of collected values is that of the newest one. */
-function keysOf({ deviceIdentifier, signalTimestamp, gps }: Payload): string[] {
+export function keysOf({ deviceIdentifier, signalTimestamp, gps }: Payload): string[] {
   const id = deviceIdentifier?.id ?? ''
   return [
     ...[0, 1, 2].map((later) => `${id} ${signalTimestamp + later}`),

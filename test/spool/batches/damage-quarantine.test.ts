@@ -6,7 +6,14 @@ import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { LaneId } from '../../../src/domain/ids.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
-import { ended, flipLastByte, namesIn, openSpoolWorld, deliverAll } from '../../support/open-spool.ts'
+import {
+  ended,
+  flipLastByte,
+  namesIn,
+  openSpoolWorld,
+  deliverAll,
+  reopenTampered,
+} from '../../support/open-spool.ts'
 
 const lane = 1 as LaneId
 
@@ -24,6 +31,14 @@ async function damageTables(store: string): Promise<void> {
 }
 
 describe('a damaged spool', () => {
+  test('a lane whose only chunk is damaged takes no bytes of the limit afterwards', async () => {
+    const before = await openSpoolWorld()
+    await before.publish('one')
+    const world = await reopenTampered(before, seqKey(table.chunks, lane, 0), flipLastByte)
+    expect(await deliverAll(world.spool)).toEqual([])
+    expect(world.spool.totals()).toMatchObject({ damaged: 1, payloads: 0, openBytes: 0 })
+  })
+
   test('a chunk that becomes damaged before it is cut is set aside too', async () => {
     let bad = false
     const key = seqKey(table.chunks, lane, 0)
