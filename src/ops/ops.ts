@@ -167,6 +167,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   /** For the log and the history. Who asks for the conditions makes it look, too. */
   function lookAgain(): void {
     cancelLook = clock.after(lookEveryMs, lookAgain)
+    past.restore(stages.records ?? null)
     try {
       reconcile()
     } catch {

@@ -41,7 +41,9 @@ export type ConditionHistory = {
   know(of: Pick<KnownCondition, 'code' | 'key'>, known: { untilAt: EpochMs; by: string } | null): void
   /** Null: nobody said so, or the time is over. */
   known(of: Pick<KnownCondition, 'code' | 'key'>): KnownCondition | null
-  /** Reads what there is, once, and writes what changed. Never rejects. */
+  /** Reads what there is, if that has not worked so far. Does not wait. */
+  restore(store: RecordsStore | null): void
+  /** The same, and writes what changed. Never rejects. */
   save(store: RecordsStore | null): Promise<void>
 }
 
@@ -59,6 +61,7 @@ export function createConditionHistory({ clock }: { clock: Clock }): ConditionHi
   let all = new Map<string, KnownCondition>()
   let isKnownChanged = false
   let isRead = false
+  let isReading = false
   /** One at a time: what is read twice would be there twice. */
   let saving: Promise<void> = Promise.resolve()
   return {
@@ -81,14 +84,23 @@ export function createConditionHistory({ clock }: { clock: Clock }): ConditionHi
       const found = all.get(nameOf(of)) ?? null
       return found !== null && found.untilAt > clock.now() ? found : null
     },
+    restore(store) {
+      if (isRead || isReading || store === null) return
+      isReading = true
+      saving = saving.then(() => readFrom(store)).finally(() => (isReading = false))
+    },
     save(store) {
       if (store !== null) saving = saving.then(() => saveTo(store))
       return saving
     },
   }
 
-  async function saveTo(store: RecordsStore): Promise<void> {
+  async function readFrom(store: RecordsStore): Promise<void> {
     if (!isRead) isRead = (await store.use((open) => read(open.pages))) === true
+  }
+
+  async function saveTo(store: RecordsStore): Promise<void> {
+    await readFrom(store)
     if (isRead) await write(store)
   }
 
