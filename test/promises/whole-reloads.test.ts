@@ -1,7 +1,7 @@
 // A reload that is refused changes nothing: an operator who reads "refused" at night may go on from what was in force.
 
 import { existsSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { hashPassword } from '../../src/std/passwords/passwords.ts'
@@ -64,6 +64,8 @@ alerts: { wait: 0s, receivers: [{ name: ${which}, type: webhook, url: "${receive
 
 test('a reload during the start is in force when the command says so', async () => {
   const folder = await newFolder()
+  // As it is at every start but the first, so that the control socket is there at once.
+  await mkdir(join(folder, 'spool'))
   const opened = Promise.withResolvers<void>()
   let isHeld = false
   let heldReads = 0
