@@ -25,7 +25,7 @@ export type Block =
 /** `width`: of the terminal. A table alone has no caption: the command says what it lists. */
 export function linesOfBlocks(blocks: readonly Block[], width: number): string[] {
   const isAlone = blocks.filter((block) => typeof block === 'object' && 'rows' in block).length === 1
-  return blocks.flatMap((block) => {
+  const lines = blocks.flatMap((block) => {
     if (typeof block === 'string') return [block]
     if ('lines' in block) return ['', `${block.title}:`, ...block.lines]
     if ('facts' in block)
@@ -42,6 +42,7 @@ export function linesOfBlocks(blocks: readonly Block[], width: number): string[]
     const indented = table.map(([first = '', ...others]) => [`  ${first}`, ...others])
     return ['', caption, ...columns(indented, width)]
   })
+  return lines[0] === '' ? lines.slice(1) : lines
 }
 
 function textOf(cell: Cell): string {

@@ -47,8 +47,8 @@ describe('spool verify', () => {
     await roundTrip(device)
     const { status, stdout } = await runCli(['spool', 'verify', '--url', pipeline.gateway.addresses.control])
     expect(status).toBe(0)
-    expect(stdout).toMatch(/^dead letters +1 +\S+ B +0$/m)
-    expect(stdout).toMatch(/^1 +default +\w+ +\d +1 +0 +1$/m)
+    expect(stdout).toMatch(/^ {2}dead letters +1 +\S+ B +0$/m)
+    expect(stdout).toMatch(/^ {2}1 +default +\w+ +\d +1 +0 +1$/m)
     expect(stdout).toMatch(/^All records can be read, and the totals are right\.$/m)
   })
 
