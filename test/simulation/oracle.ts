@@ -111,7 +111,7 @@ function hasDoomed({ messages }: Fleet): boolean {
 
 /** When all faults have stopped and everything had time to settle. */
 export function wrongAtEnd(known: Known): string[] {
-  const { fleet, services, positions, status, deadLetters, circumstances } = known
+  const { fleet, services, positions, status, deadLetters, circumstances, flips } = known
   const wrong = wrongSoFar(known)
   const payloads = payloadsOf(fleet, services, positions)
   const { isCopied } = payloads
@@ -123,8 +123,13 @@ export function wrongAtEnd(known: Known): string[] {
     unmapped,
     quarantined,
     wrong: ofMessages,
-  } = becameOf(fleet, { payloads, positions, flips: known.flips }, deliveries)
+  } = becameOf(fleet, { payloads, positions, flips }, deliveries)
   wrong.push(...deliveries.wrong, ...ofMessages)
+  const uncounted = flips.payloads.filter(
+    ({ payloadId }) => !services.some(({ records }) => records.has(payloadId)),
+  )
+  if (uncounted.length > flips.reports)
+    wrong.push(`${uncounted.length} payloads are damaged, and ${flips.reports} were reported`)
   const { acts, troubles } = circumstances
   wrong.push(...wrongLanes(services, { ...known.lanes, fleet, payloads, positions, acts }))
   wrong.push(...wrongRepeats(services, { ...known.repeats, acts, troubles, isCopied }))
@@ -137,7 +142,7 @@ export function wrongAtEnd(known: Known): string[] {
   const open = status.lanes.reduce((sum, { pending, sealed, held }) => sum + pending + sealed + held, 0)
   if (open > 0) wrong.push(`${open} payloads still wait`)
   // The sizes of what cannot be read are taken from what is beside it.
-  else if (Math.abs(status.spool.bytes) > known.flips.bytes)
+  else if (Math.abs(status.spool.bytes) > flips.bytes)
     wrong.push(`nothing waits, and takes ${status.spool.bytes} bytes`)
   const poison = deadLetters.filter(({ stage }) => stage === 'mapping').length
   if (poison < unmapped.min || poison > unmapped.max)
@@ -156,7 +161,7 @@ export function wrongAtEnd(known: Known): string[] {
       retryDelays,
       deadLetters: dead,
       quarantined: kept,
-      flips: known.flips,
+      flips,
     }),
   )
   return wrong

@@ -124,6 +124,8 @@ export async function runSeed(
       reach(`event ${event.kind}`)
       for (const value of statesIn(event)) reach(`${event.kind} ${value}`)
       if (event.kind === 'gateway_starting') operator.started()
+      if (event.kind === 'chunk_damaged' || event.kind === 'writes_missing')
+        world.flips.reported(event.payloads)
       if (event.kind === 'store_lost') fleet.storeLost()
       if (event.kind === 'spool_refused') fleet.spoolRefused()
       if (event.kind === 'lane_rotated') rotated(world)

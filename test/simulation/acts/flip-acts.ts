@@ -11,6 +11,10 @@ import type { Payload, Service } from '../world/service.ts'
 
 export type Flips = {
   act(): void
+  /** The gateway says that so many payloads are damaged or missing. */
+  reported(payloads: number): void
+  /** What it said in all: more where a process ends before that is durable. */
+  readonly reports: number
   /** What the chunks held of which a bit has flipped. */
   readonly payloads: readonly Payload[]
   /** Of keys: a process that runs may still have the chunk in memory, and never finds what it deletes. */
@@ -27,10 +31,16 @@ const keyShare = 0.5
 
 export function createFlips({ disk }: Machine, services: readonly Service[], random: Random): Flips {
   const payloads: Payload[] = []
-  const counts = { keys: 0, values: 0, bytes: 0 }
+  /** Keys of chunks of which a bit has flipped: none is struck twice. */
+  const struck = new Set<string>()
+  const counts = { keys: 0, values: 0, bytes: 0, reports: 0 }
   return {
     act,
     payloads,
+    reported: (count) => void (counts.reports += count),
+    get reports() {
+      return counts.reports
+    },
     get keys() {
       return counts.keys
     },
@@ -52,7 +62,12 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
     const chunks = database
       .entries(chunksOf.from, chunksOf.to, { reverse: false, limit: -1 })
       .map(([key, value]) => ({ key, value, held: payloadsIn(value) }))
-      .filter(({ held }) => held.length > 0 && !held.some(({ payloadId }) => submitted.has(payloadId)))
+      .filter(
+        ({ key, held }) =>
+          held.length > 0 &&
+          !struck.has(key.toString('latin1')) &&
+          !held.some(({ payloadId }) => submitted.has(payloadId)),
+      )
     if (chunks.length === 0) return
     const { key, value, held } = random.pick(chunks)
     const isOfKey = random.chance(keyShare)
@@ -63,11 +78,13 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
         random.chance(0.5) ? random.below(key.length * 8) : key.length * 8 - 1 - random.below(6),
       )
       if (flipped[0] !== key[0] || !database.move(key, flipped)) return
+      struck.add(flipped.toString('latin1'))
       counts.keys += 1
     } else {
       const behind = headBytes + 5
       const from = random.chance(0.7) ? behind : 0
       database.change(key, flippedBit(value, from * 8 + random.below((value.length - from) * 8)))
+      struck.add(key.toString('latin1'))
       counts.values += 1
     }
     payloads.push(...held)
