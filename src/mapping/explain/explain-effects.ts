@@ -74,7 +74,7 @@ export function atItsTime(
   return { ...field, value }
 }
 
-const noPosition = 'it is sent only with a position, and there is none'
+export const noPosition = 'it is sent only with a position, and there is none'
 
 /** A field that is sent only with a position. */
 export function inPosition(field: ExplainedField, { reading }: RecordToExplain): ExplainedField {

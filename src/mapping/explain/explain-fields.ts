@@ -12,6 +12,7 @@ import {
   asSent,
   atItsTime,
   inPosition,
+  noPosition,
   oncePerKind,
   sentIn,
   valueAt,
@@ -30,6 +31,7 @@ type Attempt = {
   values: Readonly<Record<string, unknown>>
   /** Why a field was left out, as the counters call it. */
   why: ReadonlyMap<string, string>
+  hasPosition: boolean
 }
 
 type Row = Readonly<Record<'option' | 'field', string>> & {
@@ -96,7 +98,7 @@ function compileRow(row: Row, captures: readonly string[]) {
   const hemisphere = row.hemisphere && compileFinder(row.hemisphere, captures)
   const isOnTop = option.startsWith('fields[') && !field.startsWith('gps.')
   const keys = isOnTop || field.startsWith('gps.') ? field.split('.') : ['gps', field]
-  return (place: PlacedRecord, { values, why }: Attempt): ExplainedField => {
+  return (place: PlacedRecord, { values, why, hasPosition }: Attempt): ExplainedField => {
     const { path, raw, note: own } = finder.find(place)
     const note =
       hemisphere === undefined || raw === undefined ? own : withHemisphere(own, hemisphere.find(place))
@@ -111,7 +113,8 @@ function compileRow(row: Row, captures: readonly string[]) {
     }
     const value = valueAt(values, keys)
     const left = both(why.get(counted) ?? null, note)
-    if (!isPosition) return withValue(base, value, left)
+    const isUnplaced = keys[0] === 'gps' && raw !== undefined && !hasPosition
+    if (!isPosition) return withValue(base, value, left ?? (isUnplaced ? noPosition : null))
     const missing = left ?? 'a receiver without a fix sends 0, 0: no position'
     return withValue(base, value, value === undefined ? missing : note)
   }
@@ -153,7 +156,7 @@ function compileSignalRow(
       const of = family === null ? 'no family' : `the family ${family}`
       return { ...base, note: `only for ${families.join(', ')}; the model of the device is in ${of}` }
     }
-    const { reading, why } = scratch(place)
+    const { reading, why } = scratch(place.reading)
     const [text] = write(reading)
     const value = text === undefined ? undefined : valueAt(JSON.parse(`{"id":"${text}`), ['value'])
     return withValue(base, value, both(why.get(type) ?? null, note))
@@ -161,7 +164,7 @@ function compileSignalRow(
 }
 
 /** A reading of its own, so that nothing is counted. */
-function scratch({ reading }: RecordToExplain) {
+export function scratch(reading: Reading) {
   const why = new Map<string, string>()
   const note = (key: string, text: (why: string) => string) => {
     const [field = '', reason = ''] = key.split('|').slice(-2)
@@ -180,13 +183,17 @@ function scratch({ reading }: RecordToExplain) {
 }
 
 function attemptOf(plan: SourcePlan, place: RecordToExplain): Attempt {
-  const { reading, why } = scratch(place)
+  const { reading, why } = scratch(place.reading)
   const gps = plan.gps(reading)
   const { rejection } = reading
   if (gps === null && rejection.kind === 'refused')
     why.set('position', `${rejection.reason}: ${rejection.detail}`)
   const fields = [plan.extraFields, plan.previous?.fields].map((write) => write?.(reading) ?? '')
-  return { values: JSON.parse(`{"":0${gps ?? ''}${fields.join('')}}`) as Attempt['values'], why }
+  return {
+    values: JSON.parse(`{"":0${gps ?? ''}${fields.join('')}}`) as Attempt['values'],
+    why,
+    hasPosition: gps !== null && gps !== '',
+  }
 }
 
 /** Why it is not sent, then what `values` made of the value. */

@@ -10,7 +10,8 @@ import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { SourcePlan } from '../compile/source-plan.ts'
 import type { MappingConfig, SourceConfig } from '../config.ts'
-import { compileDeviceTemplate } from '../devices/device-rule.ts'
+import { compileDeviceTemplate, deviceNamed } from '../devices/device-rule.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
 import type { DeviceRow } from '../devices/device-table.ts'
 import { compileConditionParts, type ConditionParts } from '../expression/condition-parts.ts'
 import { ignoredControllers } from '../extract/other-controllers.ts'
@@ -22,12 +23,13 @@ import { previousValuesOf } from '../path/previous-record.ts'
 import type { UnreadKeys } from '../path/unread-keys.ts'
 import { withPlausibility } from '../plausibility/plausibility.ts'
 import type { Reading } from '../read/reading.ts'
+import type { Route } from '../routing/routing.ts'
 import { zoneOf, type Zone } from '../times/zones.ts'
 import type { MapResult, StateChanges } from '../types.ts'
 import { nameOf } from '../write.ts'
 import { createDeclinedSources, type DeclinedSource } from './explain-declined.ts'
 import type { ExplainedField } from './explain-effects.ts'
-import { compileExplainRecord, type ExplainRecord } from './explain-fields.ts'
+import { compileExplainRecord, scratch, type ExplainRecord } from './explain-fields.ts'
 import { compileExplainUnread, nearMissing, type ExplainUnread } from './explain-unread.ts'
 import { findBy } from './path-finder.ts'
 
@@ -122,8 +124,8 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     const all = takeReadings()
     const values = all.flatMap(valueIn)
     const found = all.filter(isJudged)
-    const records = found.map((read) => explainReading(read, read.reading.payload, message))
     const route = mapper.routeOf(message, result.source)
+    const records = found.map((read) => explainReading(read, read.reading.payload, message, route))
     const own = route === null ? undefined : explainers.get(route.runtime.source.name)
     const places = found.map(({ reading }) => reading)
     const unread = own?.unread.ofMessage(message, route?.captures ?? [], places) ?? null
@@ -162,9 +164,11 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     { reading, own }: Read,
     payload: MappedPayload | null,
     message: Message | null,
+    route: Route | null = null,
   ): ExplainedRecord {
     const { config: written, source } = own
-    const { entry, record, root, up, captures } = reading
+    const { record, root, up, captures } = reading
+    const entry = reading.entry ?? entryOf(route, reading)
     const name = entry?.device ?? payload?.device ?? null
     const row = name === null ? undefined : devices.find(name)
     const families = Object.keys(written.families)
@@ -189,6 +193,14 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
       payloadId: payload?.payloadId ?? null,
     }
   }
+}
+
+/** The device of a record that was rejected before it was asked for its device. */
+function entryOf(route: Route | null, reading: Reading): DeviceEntry | null {
+  if (route === null || route.entry !== null) return route?.entry ?? null
+  const { source, devices } = route.runtime
+  const name = deviceNamed(source.device, scratch(reading).reading)
+  return name === null ? null : devices.entryOf(name, route.provider)
 }
 
 /** A message of a source that collects is a value, and no record yet. */

@@ -323,10 +323,10 @@ overEachTransport([5], (open, { connect, publish, subscribe }, _version, transpo
     const page = await fetch(`${world.gateway.addresses.ops}/page/device?key=van`, {
       headers: { accept: 'text/html' },
     })
-    const text = (await page.text()).replaceAll(/<[^>]+>/g, '').replaceAll(/\s+/g, ' ')
+    const text = (await page.text()).replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ')
     expect(text).toContain(
-      'keepalive 1 min, asked: 10 min, session new: none was stored, session expiry 1 h, asked: never, ' +
-        'receive maximum 20 messages, topic alias maximum 3, will delay 30 s, user property firmware=4.2',
+      'Keepalive 1 min, asked: 10 min Session new: none was stored Session expiry 1 h, asked: never ' +
+        'Receive maximum 20 messages Topic alias maximum 3 Will delay 30 s User property firmware=4.2',
     )
   })
 })

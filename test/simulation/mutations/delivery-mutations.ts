@@ -244,9 +244,9 @@ export const deliveryMutations: readonly Mutation[] = [
   },
   {
     name: 'DISK_LOW is never cleared',
-    file: 'ops/events/spool-events.ts',
-    find: '  DISK_LOW: noKey,\n',
-    replace: '',
+    file: 'ops/conditions/conditions.ts',
+    find: 'if (!isState || names.has(name)) continue',
+    replace: "if (!isState || names.has(name) || condition.code === 'DISK_LOW') continue",
   },
   {
     name: 'dead letters from before the start raise no condition',
