@@ -15,7 +15,7 @@ async function simulate(...words: string[]): Promise<string> {
 }
 
 /** Each run starts a process, which loads the daemon once. */
-const usualMs = 240_000
+const usualMs = 480_000
 
 describe('a gateway under faults that a seed draws', () => {
   test(

@@ -128,10 +128,11 @@ function isRight(payload: Payload, record: ExpectedRecord, { message, isAlone }:
   const { kind } = message.device
   if (record.latitude !== null && gps?.['latitude'] !== record.latitude) return false
   if (signals.some(({ type, value }) => record.values[type] !== Number(value))) return false
-  // Values of a record come apart where its messages did.
+  // Values of a record come apart where its messages did. A copy without a time comes behind later values of the
+  // odometer, and is not believed.
   const types = signals.map(({ type }) => type)
   const mayLack =
-    kind === 'parts' || (isUntimed(kind) && !isAlone)
+    kind === 'parts' || (isUntimed(kind) && (!isAlone || message.mayBeTwice))
       ? Object.keys(record.values)
       : message.mayBeTwice || message.forgetting !== null
         ? record.optional
