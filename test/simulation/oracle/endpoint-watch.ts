@@ -46,6 +46,8 @@ const emptyToOutage = 3
 /** An answer has arrived so soon, and what is heard of it is known. */
 const arrivesMs = 20
 const hangsMs = 120_000
+/** Each look at an outage reads all answers so far: in a week there are thousands of both. */
+const outageLooksMax = 100
 
 const ofState: Readonly<Record<string, readonly string[]>> = {
   unavailable: ['ENDPOINT_UNAVAILABLE', 'WRAPPER_REFUSED', 'NOTHING_ACCEPTED'],
@@ -61,6 +63,7 @@ export function createEndpointWatch(
 ): EndpointWatch {
   const wrong: string[] = []
   const looks = new Map<string, Look[]>()
+  let outageLooks = 0
   return { wrong, look, told, outage, available }
 
   /** The third live batch in a row of which nothing is accepted shows it. */
@@ -70,7 +73,7 @@ export function createEndpointWatch(
     wasUnavailable: WasUnavailable,
   ): void {
     const service = services.find((one) => one.provider === provider)
-    if (service === undefined) return
+    if (service === undefined || (outageLooks += 1) > outageLooksMax) return
     const sinceMs = Math.max(service.disturbedMs, ...troubles.map(({ toMs }) => toMs))
     const { count, fromMs } = emptyInRow(service, { sinceMs, atMs: atMs - arrivesMs, life })
     if (count >= emptyToOutage && !wasUnavailable(fromMs))
