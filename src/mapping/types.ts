@@ -66,6 +66,13 @@ export type DeviceNotes = {
   unnamed(result: Extract<MapResult, { reason: string }>): void
 }
 
+/** The values of the counters of a source, at their places; none for one that is not there. */
+export type ReadCounters = {
+  values: number[]
+  /** Beside each of them: reads what the device wrote for it. */
+  reads: (readonly ReadWritten[])[]
+}
+
 /** The record at hand, as those see it who read and judge its values (read/reading.ts). */
 export type RecordContext = {
   readonly record: unknown
@@ -104,10 +111,8 @@ export type RecordContext = {
 
   /** Set by the position: the speed from which motion is to be derived; null or NaN where it is not. */
   motionSpeed: number | null
-  /** Set by the signals: the values of the counters of the source; none for one that is not there. */
-  counterValues: number[]
-  /** Beside each of them: reads what the device wrote for it. */
-  counterReads: (readonly ReadWritten[])[]
+  /** Set by the signals; null where the source has no counters. */
+  readonly counters: ReadCounters | null
   /** Set by the position: it was 0, 0, or another that means none. */
   zeroPosition: boolean
   /** Set by the position. */

@@ -177,8 +177,7 @@ export function scratch(reading: Reading) {
   }
   const { at, record, up } = reading
   const own = new Reading({ withheld, watched: null }, at, record, up)
-  own.counterValues = []
-  own.counterReads = []
+  own.counters = { values: [], reads: [] }
   return { reading: own, why }
 }
 

@@ -23,7 +23,7 @@ export type SignalField = {
   /** A distance or duration since the vehicle was built: a value below zero means "absent". */
   neverNegative: boolean
   bounds: Bounds | null
-  /** The place of its value in `counterValues` of the context; -1 for a signal that is not judged so. */
+  /** The place of its value in `counters` of the context; -1 for a signal that is not judged so. */
   slot: number
   /** Of a field with a slot: the values of the message that it is made of. */
   written: readonly Read[]
@@ -115,9 +115,10 @@ function compileSignal(field: SignalField): WriteSignal {
         return undefined
     }
     // The same text is the same number, which need not be parsed.
-    if (slot >= 0) {
-      context.counterValues[slot] = scaled === value && typeof raw === 'number' ? raw : Number(scaled)
-      context.counterReads[slot] = written
+    const { counters } = context
+    if (slot >= 0 && counters !== null) {
+      counters.values[slot] = scaled === value && typeof raw === 'number' ? raw : Number(scaled)
+      counters.reads[slot] = written
     }
     context.present |= bit
     return head + scaled + tail

@@ -36,7 +36,7 @@ export function judgedSignals(
   const time = reading.moment
   let sent: readonly string[] = signals
   for (let slot = 0; slot < counters.length; slot += 1) {
-    const value = reading.counterValues[slot] ?? Number.NaN
+    const value = reading.counters?.values[slot] ?? Number.NaN
     const counter = counters[slot]
     if (Number.isNaN(value) || counter === undefined) continue
     const before = memory.counters.get(counter.name)
@@ -87,8 +87,8 @@ function isWithheld(
 }
 
 /** Every number that the device wrote for it is a placeholder, whatever offset or expression it passed. */
-function isUnset({ record, root, up, captures, counterReads }: Reading, slot: number): boolean {
-  const numbers = (counterReads[slot] ?? [])
+function isUnset({ record, root, up, captures, counters }: Reading, slot: number): boolean {
+  const numbers = (counters?.reads[slot] ?? [])
     .map((read) => numberFrom(read(record, root, up, captures)))
     .filter((number) => Number.isFinite(number))
   return numbers.length > 0 && numbers.every(isUnsetNumber)

@@ -41,8 +41,7 @@ export function recall(
   if (remember === null && counters === null && previous === null) return
   const { live, record, moment } = reading
   reading.memory = live ? memory.of(name, entry) : memory.known(name, entry)
-  if (counters !== null) reading.counterValues = []
-  if (counters !== null) reading.counterReads = []
+  if (counters !== null) reading.counters = { values: [], reads: [] }
   if (previous !== null) {
     // None for a record that does not arrive now: later ones contain its difference.
     const isSeen = live && reading.memory !== null && reading.memory.asset === entry.assetId

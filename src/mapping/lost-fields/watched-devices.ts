@@ -10,7 +10,7 @@ export type DeviceBounds = {
   beyond: () => void
 }
 
-/** Where all places are taken, a new device gets that of one that was silent for so long. */
+/** Where all places are taken, a device that was silent for this long loses its place to a new one. */
 const silentMs = 86_400_000
 /** The devices that were heard last. */
 const storedMax = 256

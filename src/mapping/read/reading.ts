@@ -4,13 +4,14 @@
 //   MessageAt   the message, its route, and what its records share
 //   Reading     the record: where it stands, what was found, what is withheld, and why it is rejected
 
-import type {
-  Message,
-  MessageProperties,
-  RecordMark,
-  Sender,
-  Stored,
-  UserProperties,
+import {
+  noSender,
+  type Message,
+  type MessageProperties,
+  type RecordMark,
+  type Sender,
+  type Stored,
+  type UserProperties,
 } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { EpochMs } from '../../std/clock.ts'
@@ -38,7 +39,7 @@ export type MessageAt = {
   readonly arrivedAt: EpochMs
   /** It arrives now: it may change what is remembered. */
   readonly live: boolean
-  /** Null for a message that does not arrive now, and where nobody takes notes. */
+  /** Null for a message that does not arrive now, and where no notes are taken. */
   readonly notes: DeviceNotes | null
   readonly offsetMs: number | null
   /** Of its topic, and its value: known once it has a source and was decoded. */
@@ -52,12 +53,6 @@ export type MessageAt = {
   noted: PreviousNote[] | null
 }
 
-/** A source with counters has lists of its own. */
-const noNumbers = Object.freeze([]) as unknown as number[]
-/** Is set before it is read. A field that begins as a double has a box of its own in each reading. */
-const unset = null as unknown as number
-const nobody: Sender = { clientId: '', userName: null, certificateName: null, identity: null }
-const noReads = Object.freeze([]) as unknown as RecordContext['counterReads']
 const noSignals: readonly string[] = []
 
 export class Reading implements RecordContext {
@@ -85,19 +80,20 @@ export class Reading implements RecordContext {
   judged = 0
   unwanted = 0
   leftOut = false
-  counterValues = noNumbers
-  counterReads: RecordContext['counterReads'] = noReads
+  /** Null where the source has no counters. */
+  counters: RecordContext['counters'] = null
   motionSpeed: number | null = null
   zeroPosition = false
-  latitude = unset
-  longitude = unset
+  // Numbers without a value here are set before they are read. With one, each reading would have a box for it.
+  latitude!: number
+  longitude!: number
 
   /** Its own time as the device says it; NaN where it has none. */
-  ownTime: EpochMs = unset
+  ownTime!: EpochMs
   /** NaN where the arrival time is used instead. */
-  time: EpochMs = unset
+  time!: EpochMs
   /** The same, or its arrival: what is remembered of the device goes by it. */
-  moment: EpochMs = unset
+  moment!: EpochMs
   /** `time` is the one at which a server had stored the message, which has none of its own. */
   isStoredTime = false
   /** When the position was taken; null or NaN where the record does not say it. */
@@ -164,7 +160,7 @@ export class Reading implements RecordContext {
   }
 
   get sender(): Sender {
-    return this.at.message?.sender ?? nobody
+    return this.at.message?.sender ?? noSender
   }
 
   get recordSender(): Sender | null {

@@ -1,12 +1,15 @@
 // causes.ts: what holds now: the states of all stages, and what the numbers of the spool say.
 
 import type { GatewayError } from '../../std/gateway-error.ts'
-import type { State, StateSource } from '../../domain/condition-state.ts'
+import type { State, StateCode, StateSource } from '../../domain/condition-state.ts'
 import type { StageViews } from '../types.ts'
 import { conditionCatalogue } from './condition-catalogue.ts'
 import type { Present } from './conditions.ts'
 import { createFillCauses } from './fill-conditions.ts'
 import type { Cause } from './types.ts'
+
+/** Of each code the texts of its facts. */
+type StateTexts = { [Code in StateCode]: { cause(this: void, facts: State<Code>): Cause } }
 
 /** Returns the function that gives all that holds now. `refusal`: why the spool is not opened. */
 export function createCauses(
@@ -25,9 +28,7 @@ export function createCauses(
   }
 }
 
-export function presentOf(state: State): Present {
-  const { code } = state
-  // The types of the catalogue give each code its facts.
-  const { cause } = conditionCatalogue[code] as unknown as { cause(facts: State): Cause }
-  return { code, cause: cause(state) }
+export function presentOf<Code extends StateCode>(state: State<Code>): Present {
+  const texts: StateTexts = conditionCatalogue
+  return { code: state.code, cause: texts[state.code].cause(state) }
 }

@@ -9,9 +9,8 @@
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import type { ChangeEnd } from '../audit/audit.ts'
-import { effects, type Operation } from '../operations/operation.ts'
+import { answerTo, effects, type Operation } from '../operations/operation.ts'
 import { operations } from '../operations/operations.ts'
-import type { DaemonControl } from '../types.ts'
 import { rawParametersIn, readParameters } from './http-routing/parameters.ts'
 import { parametersRefused } from './http-routing/request-refusals.ts'
 import type { Route, RouteAnswer, RouteRequest } from './http-routing/route.ts'
@@ -31,7 +30,7 @@ function toRoute(of: Operation): Route {
     ...(body && { body }),
   }
   if (of.path !== undefined)
-    return { ...shared, method: 'GET', path: of.path, answer: (request) => of.answer(request, noControl) }
+    return { ...shared, method: 'GET', path: of.path, answer: async (request) => answerNow(of, request) }
   return {
     ...shared,
     method: 'POST',
@@ -48,9 +47,6 @@ function toRoute(of: Operation): Route {
     },
   }
 }
-
-/** Operations that list take what they show from the stages. */
-const noControl = null as unknown as DaemonControl
 
 /** Fields of a form that are no parameters of the change. */
 const ownFields = new Set(['token', 'change', 'sure', 'body'])
@@ -88,7 +84,7 @@ async function answerControl(
   request.request.socket.setTimeout(0)
   const run = async () => {
     try {
-      return await of.answer(request, control!)
+      return await answerNow(of, request)
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       return faultAnswer(wrongUse.has(error.code) ? 422 : 503, error)
@@ -97,6 +93,10 @@ async function answerControl(
   if (!isRecorded(of, request.values as Values)) return run()
   const end = await request.audit.begin(of.name, parameters, request.caller)
   return ended(run, end)
+}
+
+async function answerNow(of: Operation, request: RouteRequest<unknown>): Promise<RouteAnswer> {
+  return (await answerTo(of, request)) ?? starting('Nothing can be changed yet.')
 }
 
 type Values = { dryRun?: boolean; yes?: boolean }

@@ -12,10 +12,9 @@
 
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
-import { isoTimes, type IsoTimes } from '../../std/iso-times.ts'
+import { isoTimes } from '../../std/iso-times.ts'
 import { plural } from '../../std/quantity.ts'
 import { countLines } from '../../std/text-table/text-lines.ts'
-import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { DeadLetterOperations, DeadLetterQuery } from '../../dead-letters/dead-letters.ts'
 import { deadLettersSchema } from '../http/answer-schemas/answer-schemas.ts'
 import {
@@ -100,8 +99,7 @@ export const deadLetterOperations: readonly Operation[] = [
         if (entry !== null) return ok(isoTimes(entry))
         return notFound(`There is no dead letter ${id}.`, 'It was requeued, mapped or deleted.', act)
       }),
-    text: (entry, shown) =>
-      deadLetterText(entry as unknown as { id: string; deadLetter: IsoTimes<DeadLetter> }, shown),
+    text: deadLetterText,
   }),
   operation({
     name: 'dead-letters/requeue',
@@ -207,7 +205,7 @@ export const deadLetterOperations: readonly Operation[] = [
     }),
     means: 'What was mapped, or would be.',
     schema: remapSchema,
-    async answer({ values: { dryRun: dry, reason = null, source = null }, signal }, control) {
+    async run({ values: { dryRun: dry, reason = null, source = null }, signal }, control) {
       return ok(await control.remap({ dryRun: dry, reason, source }, signal))
     },
     text: (report) => remapLines([report], report.dryRun),

@@ -5,12 +5,13 @@ import type { z } from 'zod'
 import { formatSize, plural } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
 import { agoSince } from '../../std/text-table/text-lines.ts'
-import type { DeadLetter } from '../../domain/dead-letter.ts'
 import { namedProperties } from '../../domain/message.ts'
-import type { IsoTimes } from '../../std/iso-times.ts'
 import type { deadLettersSchema } from '../http/answer-schemas/answer-schemas.ts'
+import type { deadLetterSchema } from '../http/answer-schemas/control-schemas.ts'
 import { isGiven, type Shown } from './operation.ts'
 import type { Block, Cell } from './shown-block.ts'
+
+type Whole = z.output<typeof deadLetterSchema>['deadLetter']
 
 type Listed = z.output<typeof deadLettersSchema>
 
@@ -39,14 +40,13 @@ export function deadLettersText(
   return lines
 }
 
-function devicesText({ devices = [], moreDevices = 0 }: IsoTimes<DeadLetter>): string | null {
+function devicesText({ devices = [], moreDevices = 0 }: Whole): string | null {
   if (devices.length === 0) return null
   return devices.join(', ') + (moreDevices > 0 ? ` and ${moreDevices} more` : '')
 }
 
-/** A dead letter, as `deadLetterSchema` has it without its members. */
 export function deadLetterText(
-  { id, deadLetter }: { id: string; deadLetter: IsoTimes<DeadLetter> },
+  { id, deadLetter }: z.output<typeof deadLetterSchema>,
   { prints }: Shown<unknown>,
 ): Block[] {
   const hex = prints.has('hex')
@@ -81,7 +81,7 @@ export function deadLetterText(
   ]
 }
 
-function envelopeRows({ envelope }: IsoTimes<DeadLetter>): [string, string | null][] {
+function envelopeRows({ envelope }: Whole): [string, string | null][] {
   if (envelope === null) return []
   const { source, topic, qos, retain, dup, arrivedAt } = envelope
   const { clientId, userName, certificateName, identity = null, address = null } = envelope
@@ -99,7 +99,7 @@ function envelopeRows({ envelope }: IsoTimes<DeadLetter>): [string, string | nul
   ]
 }
 
-function messageBlocks({ envelope }: IsoTimes<DeadLetter>, hex: boolean): Block[] {
+function messageBlocks({ envelope }: Whole, hex: boolean): Block[] {
   if (envelope === null) return []
   const bytes = Buffer.from(envelope.bytes, 'base64')
   const text = hex ? null : textIn(bytes)

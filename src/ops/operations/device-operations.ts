@@ -96,7 +96,7 @@ export const deviceOperations: readonly Operation[] = [
     ],
     means: 'The row is in the table, and in force.',
     schema: acceptSchema,
-    async answer({ source, values }, control) {
+    async run({ source, values }, control) {
       const { device: key } = values
       const device = source.stages.mapping?.device(key) ?? null
       if (device?.kind !== 'device')
@@ -139,7 +139,7 @@ export const deviceOperations: readonly Operation[] = [
     }),
     means: 'What was forgotten.',
     schema: forgetSchema,
-    async answer({ source, values: { device, signal: type = null, ledger }, signal }, control) {
+    async run({ source, values: { device, signal: type = null, ledger }, signal }, control) {
       if (ledger) return forgetWithLedger(source, control, { device, type }, signal)
       const { values, records } = await control.forget(device, type)
       return ok({ device, signal: type, forgotten: values, records })
@@ -163,7 +163,7 @@ export const deviceOperations: readonly Operation[] = [
     means: 'Until when it is muted.',
     schema: muteSchema,
     refuses: endRefused,
-    answer({ source, values: { device, for: lasts, until } }, control) {
+    run({ source, values: { device, for: lasts, until } }, control) {
       const at = endOfTime(control.now(), { lasts, until })
       if (at === null) return problem(400, 'REQUEST_INVALID', noEnd)
       return muted(source, control, device, { at, isLength: lasts !== undefined })
@@ -179,7 +179,7 @@ export const deviceOperations: readonly Operation[] = [
     parameters: z.strictObject({ device: named }),
     means: 'It is not muted, unless the device table says so.',
     schema: muteSchema,
-    answer: ({ source, values: { device } }, control) => muted(source, control, device, null),
+    run: ({ source, values: { device } }, control) => muted(source, control, device, null),
     text: ({ device, mutedUntil }) => [
       mutedUntil === null
         ? `The silence of ${quote(device, 80)} is a problem again.`

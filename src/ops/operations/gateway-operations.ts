@@ -27,7 +27,7 @@ export const gatewayOperations: readonly Operation[] = [
     parameters: noParameters,
     means: 'They are in force.',
     schema: reloadSchema,
-    async answer(_, { reload }) {
+    async run(_, { reload }) {
       const report = await reload('by request')
       return report.kind === 'refused' ? faultAnswer(422, report.fault) : ok(report)
     },
@@ -50,7 +50,7 @@ export const gatewayOperations: readonly Operation[] = [
     parameters: noParameters,
     means: 'The state after the try.',
     schema: probeSchema,
-    async answer({ signal }, { probe }) {
+    async run({ signal }, { probe }) {
       const { now, providers } = await probe(signal)
       // Named as in /status.
       const shown = providers.map(({ ratePerS, ...one }) => ({ ...one, payloadsPerSecond: ratePerS }))

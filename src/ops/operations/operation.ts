@@ -42,7 +42,15 @@ export type Shown<Values> = {
 
 type Answered = RouteRequest<unknown>
 
-export type Operation = Pick<Route, 'body'> & {
+type Answer = Promise<ControlAnswer> | ControlAnswer
+
+/** `run`: what the daemon as a whole does. The others need only the stages of the request. */
+type Answers<Request> =
+  { answer(request: Request): Answer } | { run(request: Request, control: DaemonControl): Answer }
+
+export type Operation = OperationRow & Answers<Answered>
+
+type OperationRow = Pick<Route, 'body'> & {
   /** `batches/retry`. */
   name: string
   /** Of an operation that lists. */
@@ -61,11 +69,10 @@ export type Operation = Pick<Route, 'body'> & {
   means: string
   schema?: z.ZodType
   contentType?: string
-  /** Also while the spool is not open. Its `answer` must not use `control`. */
+  /** Also while the spool is not open. */
   alwaysPossible?: boolean
   /** Checked by the command before a daemon is asked, and by the daemon. */
   refuses?(values: unknown): Refusal | null
-  answer(request: Answered, control: DaemonControl): Promise<ControlAnswer> | ControlAnswer
   /** The answer for a person. Without it, there is no command, or it has a file of its own in src/cli. */
   text?(answer: unknown, shown: Shown<unknown>): readonly Block[]
   /** Exit status 1 of the command where it is false. */
@@ -73,19 +80,15 @@ export type Operation = Pick<Route, 'body'> & {
 }
 
 type OperationOf<Shape extends z.ZodRawShape, Schema extends z.ZodType> = Omit<
-  Operation,
-  'parameters' | 'schema' | 'refuses' | 'answer' | 'text' | 'isDone'
+  OperationRow,
+  'parameters' | 'schema' | 'refuses' | 'text' | 'isDone'
 > & {
   parameters: z.ZodObject<Shape>
   schema?: Schema
   refuses?(values: z.output<z.ZodObject<Shape>>): Refusal | null
-  answer(
-    request: RouteRequest<z.output<z.ZodObject<Shape>>>,
-    control: DaemonControl,
-  ): Promise<ControlAnswer> | ControlAnswer
   text?(answer: z.output<Schema>, shown: Shown<z.output<z.ZodObject<Shape>>>): readonly Block[]
   isDone?(answer: z.output<Schema>, values: z.output<z.ZodObject<Shape>>): boolean
-}
+} & Answers<RouteRequest<z.output<z.ZodObject<Shape>>>>
 
 /** The parameters that `answer` gets, and the answers that `text` gets, are those of the schemas. */
 export function operation<Shape extends z.ZodRawShape, Schema extends z.ZodType>(
@@ -94,7 +97,14 @@ export function operation<Shape extends z.ZodRawShape, Schema extends z.ZodType>
   return of
 }
 
-/** Operations that change something need a selection, and only one: nobody means all by saying nothing. */
+/** What it answers; null where the daemon cannot be changed yet. */
+export function answerTo(of: Operation, request: Answered): Answer | null {
+  if ('answer' in of) return of.answer(request)
+  const { control } = request.source.stages
+  return control ? of.run(request, control) : null
+}
+
+/** Operations that change something need one selection. A request without one does not mean all. */
 export function selectionRefused(
   noun: string,
   { all, id = [], ...filter }: { all: boolean; id?: readonly string[]; [name: string]: unknown },
@@ -110,7 +120,7 @@ export function selectionRefused(
   if (all || given.length > 0) return null
   return {
     what: `No ${noun} is selected.`,
-    why: 'Without a selection nobody knows that you mean all of them.',
+    why: `A request without a selection does not mean every ${noun}.`,
     act: `Give ids, or a filter (${Object.keys(filter).join(', ')}), or all.`,
   }
 }

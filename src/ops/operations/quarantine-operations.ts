@@ -110,7 +110,7 @@ export const quarantineOperations: readonly Operation[] = [
       (values.all && values.reason === undefined
         ? {
             what: 'all is given without a reason.',
-            why: 'Nobody means messages of every kind by saying nothing.',
+            why: 'A request without a kind does not mean messages of every kind.',
             act: 'Give a reason, such as UNKNOWN_DEVICE. `quarantine list` shows the reasons.',
           }
         : null),

@@ -20,7 +20,7 @@ export const spoolOperations: readonly Operation[] = [
     parameters: noParameters,
     means: 'What was found.',
     schema: verifySchema,
-    answer: async ({ signal }, { check }) => ok(await check(signal)),
+    run: async ({ signal }, { check }) => ok(await check(signal)),
     text: verifyText,
     isDone: ({ ok: isSound }) => isSound,
   }),
@@ -30,7 +30,7 @@ export const spoolOperations: readonly Operation[] = [
     summary: 'Write a copy of the whole spool as it is between two writes, and read it back.',
     parameters: z.strictObject({ to: requiredText('Directory for it, an absolute path.') }),
     means: 'The snapshot.',
-    async answer({ source, values: { to }, caller, signal }, { snapshotsFolder }) {
+    async run({ source, values: { to }, caller, signal }, { snapshotsFolder }) {
       const { spoolWork: spool } = source.stages
       if (!spool) return starting()
       if (!isAbsolute(to)) return badParameter('to must be an absolute path.', { parameter: 'to', found: to })

@@ -86,12 +86,55 @@ const remap = record({
   payloads: count().describe('Payloads that they became.'),
   duplicates: count().describe('Payloads that were left out: another message had the same reading.'),
   ignored: byReason('Messages that the config ignores'),
-  kept: count().describe('Messages in quarantine, or that wait for their expression.'),
+  kept: count().describe('Messages that go to quarantine.'),
   stillRefused: byReason('Dead letters that stay'),
   dryRun: dryRun.optional(),
 })
 
 export const remapSchema = remap.required()
+
+const envelope = z
+  .looseObject({
+    topic: z.string().describe('Its topic.'),
+    bytes: z.string().describe('Its bytes, in base64.'),
+    qos: z.int().min(0).max(2).describe('Its QoS.'),
+    retain: z.boolean().describe('Another broker had stored it.'),
+    dup: z.boolean().describe('The client says that it sent it before.'),
+    clientId: z.string().describe('Client id of the sender.'),
+    userName: textOrNull().describe('User name of the sender.'),
+    certificateName: textOrNull().describe('Name in the certificate of the sender.'),
+    identity: textOrNull().exactOptional().describe('Name that the sender proved.'),
+    address: z.string().exactOptional().describe('Address of the sender.'),
+    arrivedAt: time().describe('When it arrived.'),
+    source: textOrNull().describe('The source that has it.'),
+    userProperties: z.record(z.string(), z.string()).exactOptional().describe('User properties (MQTT 5).'),
+    properties: z
+      .looseObject({
+        contentType: z.string().exactOptional().describe('Content type.'),
+        responseTopic: z.string().exactOptional().describe('Response topic.'),
+        correlation: z.string().exactOptional().describe('Correlation data, in base64.'),
+        isText: z.literal(true).exactOptional().describe('The payload format is text.'),
+        expiryS: z.number().exactOptional().describe('Message expiry in seconds.'),
+      })
+      .exactOptional()
+      .describe('Other properties (MQTT 5).'),
+  })
+  .describe('The message as it came; null for a payload.')
+
+const failure = z
+  .looseObject({
+    errorType: z.string().describe('Type of the error.'),
+    errorMessage: z.string().describe('The error in words.'),
+    validationErrorDetails: z
+      .array(
+        z.looseObject({
+          field: z.string().describe('The field.'),
+          message: z.string().describe('What is wrong with it.'),
+        }),
+      )
+      .describe('Fields that the service refused.'),
+  })
+  .describe('What the service said of the payload; null where it named none.')
 
 export const deadLetterSchema = record({
   id: z.string().describe('Its id.'),
@@ -101,6 +144,16 @@ export const deadLetterSchema = record({
       at: time().describe('When it was given up.'),
       reason: z.string().describe('Stable code, or type of the error of the service.'),
       detail: z.string().describe('The reason in words.'),
+      provider: textOrNull().describe('The provider; null where it is not known.'),
+      device: textOrNull().describe('The device; null where it is not known, or there are several.'),
+      devices: z.array(z.string()).exactOptional().describe('Of a message of several: the first of them.'),
+      moreDevices: count().exactOptional().describe('How many more there are.'),
+      envelope: envelope.nullable(),
+      payload: z.unknown().describe('The payload as it was sent; null for a message.'),
+      payloadId: textOrNull().describe('Of the payload.'),
+      batchId: textOrNull().describe('The batch that it was sent in.'),
+      requestId: textOrNull().describe('The request that it was refused in.'),
+      failure: failure.nullable(),
     })
     .describe('Message or payload, whole.'),
 })

@@ -22,6 +22,7 @@ import {
 import { route, type Route, type RouteRequest } from '../../http/http-routing/route.ts'
 import { starting, type JsonAnswer, type TextAnswer } from '../../http/json-answer.ts'
 import { quarantineOf, type QuarantineView } from '../../http/quarantine-view.ts'
+import { answerTo } from '../../operations/operation.ts'
 import { operationNamed } from '../../operations/operations.ts'
 import { contentOf } from '../../http/streams/tap-stream.ts'
 import type { Right } from '../../http/request-rights/request-rights.ts'
@@ -355,9 +356,7 @@ async function shownBy<Answer>(
   const operation = operationNamed(name)
   const read = readParameters(operation.parameters, values ?? (request.values as RawParameters))
   const given = read.kind === 'values' ? read.values : {}
-  const { control } = request.source.stages
-  if (!control) return starting()
-  const answered = await operation.answer({ ...request, values: given }, control)
+  const answered = (await answerTo(operation, { ...request, values: given })) ?? starting()
   if (!('value' in answered) || answered.isProblem === true) return answered as JsonAnswer
   const shown = { now: request.source.now(), values: given, prints: new Set<string>() }
   const blocks = operation.text?.(answered.value, shown) ?? []
