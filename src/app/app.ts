@@ -21,7 +21,7 @@
 import type { Writable } from 'node:stream'
 import { assert } from '../std/assert.ts'
 import { createAlerts, type Alerts } from '../alerts/alerts.ts'
-import { whenAborted, type Clock } from '../std/clock.ts'
+import { whenAborted, type Clock, type CancelTimer } from '../std/clock.ts'
 import { fileSystemWarnings } from '../std/file-system/file-system.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
@@ -46,7 +46,6 @@ import type { StartHeapWork } from './heap-work.ts'
 import type { KernelClock } from './kernel-clock.ts'
 import { createOurTime, type GatewayTime } from './our-time.ts'
 import { isSpoolFault, openSpoolOf, openSpoolOrWait } from './refused-spool.ts'
-import { createStopBound, type StopBound } from './stop-bound.ts'
 import { alertsOptions, closeStages, openStages, type Stages, type StagesConfig } from './stages.ts'
 
 export { startHeapWork } from './heap-work.ts'
@@ -309,4 +308,28 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
 async function makeSpoolPrivate(path: string, emit: Emit): Promise<void> {
   const { changed, failed } = await makePrivate(path)
   if (changed + failed > 0) emit({ kind: 'spool_files_private', path, changed, failed })
+}
+
+// Ends the process where a stop passes its deadline. A thread that hangs in the disk keeps the
+// stop from ending, and `process.exit` as well.
+
+type StopBound = { begin(this: void): void; end(): void }
+
+/** Closing takes a moment after the deadline, where nothing hangs. */
+const overdueMs = 2000
+
+function createStopBound(
+  { clock, emit, endAtOnce }: { clock: Clock; emit: Emit; endAtOnce?: () => void },
+  deadlineMs: number,
+): StopBound {
+  let cancel: CancelTimer | null = null
+  return {
+    begin() {
+      cancel ??= clock.after(deadlineMs + overdueMs, () => {
+        emit({ kind: 'gateway_stop_overdue', deadlineMs })
+        endAtOnce?.()
+      })
+    },
+    end: () => cancel?.(),
+  }
 }

@@ -12,16 +12,16 @@
 
 import { dirname, join } from 'node:path'
 import type { Alerts } from '../alerts/alerts.ts'
-import type { Clock } from '../std/clock.ts'
+import { type Clock, pause } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import { addListed, connectionsWithin, type Config } from '../config/config.ts'
-import { createDelivery, type SenderWorker } from '../delivery/delivery.ts'
+import { createDelivery, type SenderWorker, type Delivery } from '../delivery/delivery.ts'
 import { deliveryOptions, sectionProxy } from '../delivery/config.ts'
 import { createIngest, createTaps, type MoreSources } from '../ingest/ingest.ts'
 import { ingestOptions, liveLimitOptions } from '../ingest/config.ts'
 import type { Mapping, LostFields } from '../mapping/mapping.ts'
-import type { Ops } from '../ops/ops.ts'
+import type { Ops, ProbeReport } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { CheckStore, OpenStore } from '../storage/storage.ts'
 import { createActiveMapping } from './active-mapping.ts'
@@ -31,7 +31,6 @@ import { createCertificateWatch } from './certificate-watch/certificate-watch.ts
 import { createConfigReload } from './config-reload/config-reload.ts'
 import { custodyDeps } from './custody-wiring/custody-wiring.ts'
 import { startDeadLetterWork } from './dead-letter-work.ts'
-import { probe } from './endpoint-probe.ts'
 import type { StartHeapWork } from './heap-work.ts'
 import type { KernelClock } from './kernel-clock.ts'
 import type { GatewayTime } from './our-time.ts'
@@ -301,5 +300,29 @@ export async function closeStages(
     return pending
   } finally {
     cancel()
+  }
+}
+
+// Retries waiting batches and endpoints at once, and waits for the outcome.
+
+const checkEveryMs = 50
+/** After it the caller gets the present state; the attempt continues. */
+const waitMaxMs = 20_000
+
+async function probe(
+  { delivery, clock }: { delivery: Pick<Delivery, 'probe' | 'providers'>; clock: Clock },
+  signal: AbortSignal,
+): Promise<ProbeReport> {
+  const closed = new Set<string>()
+  for (const { name, endpoint } of delivery.providers()) if (endpoint !== 'available') closed.add(name)
+  delivery.probe()
+  const untilMs = clock.monotonic() + waitMaxMs
+  while (clock.monotonic() < untilMs && delivery.providers().some(isTrying))
+    if (!(await pause(clock, checkEveryMs, signal))) break
+  return { now: clock.now(), providers: delivery.providers() }
+
+  /** A provider that was available may always have submissions in flight: it is not waited for. */
+  function isTrying({ name, endpoint, inFlight }: ReturnType<Delivery['providers']>[number]): boolean {
+    return closed.has(name) && endpoint !== 'available' && inFlight > 0
   }
 }

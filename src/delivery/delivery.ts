@@ -47,21 +47,20 @@ import type { Clock, EpochMs } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { State } from '../domain/condition-state.ts'
-import type { Spool } from '../spool/spool.ts'
+import { type Spool, isUnknown } from '../spool/spool.ts'
 import { createCredentials } from './credentials/credentials.ts'
 import { whyNoKeys } from './credentials/credentials-reader.ts'
 import type { DeliveryOptions, ProviderOptions } from './delivery-options.ts'
-import { createSenderWorker } from './transport/sender-worker.ts'
-import type { SenderWorker } from './transport/sender-worker.ts'
+import { createSenderWorker, type SenderWorker } from './transport/sender-worker.ts'
 import { ownOptions } from './provider-pipeline/options-renewal.ts'
 import { createProviderPipeline } from './provider-pipeline/provider-pipeline.ts'
-import { orphanedProviders } from './orphaned-providers.ts'
 import { createTotalShare } from './total-share.ts'
 import { createDeliveryCounters } from './delivery-counters.ts'
 import { createBatchOperations } from './batch-operations/batch-operations.ts'
 import { createReturns } from './returns/returns.ts'
 import type { Returns } from './returns/types.ts'
 import type { BatchOperations, DeliveryCounters, ProviderView, SettledBatch } from './types.ts'
+import type { ProviderName } from '../domain/ids.ts'
 
 export type { DeliveryOptions, ProxyOptions } from './delivery-options.ts'
 export type { SenderWorker } from './transport/sender-worker.ts'
@@ -196,4 +195,15 @@ export async function findCredentials(
 ): Promise<{ accessKeyId: string; expiresAt: EpochMs | null }> {
   const { accessKeyId, expiration } = await createCredentials({ clock, env, proxy }, credentials).current()
   return { accessKeyId, expiresAt: expiration?.getTime() ?? null }
+}
+
+// Providers that have payloads in the spool and are not in the config (any more).
+// Their payloads stay in the spool. A lane whose provider is lost is a state of the spool.
+
+function orphanedProviders(spool: Pick<Spool, 'lanes'>, known: readonly ProviderName[]): State[] {
+  const waiting = new Map<ProviderName, number>()
+  for (const { id, provider, open } of spool.lanes())
+    if (open > 0 && !known.includes(provider) && !isUnknown({ id, provider }))
+      waiting.set(provider, (waiting.get(provider) ?? 0) + open)
+  return [...waiting].map(([provider, payloads]) => ({ code: 'PROVIDER_UNKNOWN', provider, payloads }))
 }

@@ -2,8 +2,7 @@
 // guess, and a person must check the units. It drafts position, time, speed and heading. Odometer and engine
 // hours are only noted, because a key named `odometer` may be a trip distance.
 
-import { coordinateOf, fieldNames, plainKey } from '../mapping/mapping.ts'
-import { splitUnit, unitWord } from './key-units.ts'
+import { coordinateOf, fieldNames, plainKey, unitOption } from '../mapping/mapping.ts'
 import { coordinateForm, type CoordinateForm } from './coordinate-form.ts'
 import { jsonIn, type TopicShape } from './topic-shapes.ts'
 import type { SourceOptions } from './types.ts'
@@ -298,4 +297,35 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value)
+}
+
+// The unit that a key names: `odometer_m`, `speedKmh`, `speed_kn`, `lat_e7`; or the one beside
+// a value: `speed: { value: 54, unit: mph }`.
+
+/** Words that are units at the end of a key only, or no units of a payload. */
+const ofKeys: Readonly<Record<string, string>> = {
+  kmph: 'km/h',
+  mps: 'm/s',
+  cms: 'cm/s',
+  e7: 'e7',
+  e6: 'e6',
+  utc: 'utc',
+}
+
+/** The key without its unit, and the unit; null where the last word of the key is none. */
+function splitUnit(key: string): { name: string; unit: string | null } {
+  // `speed_km_h` and `speed(km/h)` are one word at the end.
+  const text = key.replace(/[\s([]*km[_/ ]?h[)\]]?$/i, '_kmh').replace(/[\s([]*m[_/ ]s[)\]]?$/i, '_mps')
+  const parts = text
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .split(/[^A-Za-z0-9/]+/)
+    .filter((part) => part !== '')
+  const unit = unitWord(parts.at(-1))
+  return unit === null ? { name: key, unit } : { name: parts.slice(0, -1).join('_'), unit }
+}
+
+/** The unit that a text means. */
+function unitWord(text: unknown): string | null {
+  if (typeof text !== 'string') return null
+  return Object.entries(ofKeys).find(([word]) => word === text.toLowerCase())?.[1] ?? unitOption(text)
 }

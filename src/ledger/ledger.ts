@@ -38,14 +38,16 @@ import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { CheckStore, OpenStore } from '../storage/storage.ts'
 import { parseLedgerQuery, type LedgerParams } from './ledger-query.ts'
-import { visitDelivered, type TimeRange } from './delivered-ids.ts'
-import { forgetDevice } from './forget-device.ts'
 import { search } from './ledger-search.ts'
 import { createFollower, type FollowerOptions, type ReceiptSource } from './receipt-follower.ts'
 import type { PreviousEnd } from './records-check.ts'
 import { createRecordsSupervisor, openOfflineRecords, type RecordsSupervisor } from './records-supervisor.ts'
 import { createTrustedTime } from './trusted-time.ts'
 import type { LedgerAnswer, LedgerQuery } from './types.ts'
+import { outcomeBits } from '../receipts/receipts.ts'
+import type { Records } from './ledger-records.ts'
+import { withoutPayloads } from '../receipts/receipt-edit.ts'
+import { hashOfDevice } from '../receipts/receipt-entries.ts'
 
 export { limitMax, parseCursor, parseLedgerQuery } from './ledger-query.ts'
 export type { LedgerAnswer, LedgerEntry, LedgerQuery } from './types.ts'
@@ -257,4 +259,61 @@ export async function openOfflineLedger(
     },
     [Symbol.asyncDispose]: () => records.close(),
   }
+}
+
+// Visits every payload that was delivered, for an import that must not send it again. It
+// reads each receipt whose device times meet the range, so its cost is that of the range, not of one search
+// for each payload.
+
+type TimeRange = { from: EpochMs; to: EpochMs }
+
+/** Resolves with false if `signal` ended it. */
+async function visitDelivered(
+  records: Records,
+  { from, to }: TimeRange,
+  visit: (payloadId: string) => void,
+  signal: AbortSignal,
+): Promise<boolean> {
+  for await (const block of records.indexBlocks(Number.MAX_SAFE_INTEGER)) {
+    for (const { number, outcomes, earliest, latest } of block.newestFirst()) {
+      if (signal.aborted) return false
+      if ((outcomes & outcomeBits.delivered) === 0) continue
+      // A receipt without any device time may hold every payload.
+      if (earliest !== null && latest !== null && (latest < from || earliest > to)) continue
+      const receipt = await records.receipt(number)
+      // Null where it was dropped meanwhile, or is damaged.
+      if (receipt === null) continue
+      const { entries, settlement } = receipt
+      for (let index = 0; index < entries.count; index += 1)
+        if (settlement(index).outcome === 'delivered') visit(entries.idAt(index))
+    }
+  }
+  return true
+}
+
+// Deletes the entries of one device. Each receipt that has some is written again without
+// them. Its index entry stays as it is: it says where a payload may be, and its counts are those of the time
+// of the copy until the block is dropped.
+
+/** Resolves with the number of entries, and whether `signal` ended it. */
+async function forgetDevice(
+  records: Records,
+  device: string,
+  signal: AbortSignal,
+): Promise<{ entries: number; isDone: boolean }> {
+  const hash = hashOfDevice(device)
+  let removed = 0
+  for await (const block of records.indexBlocks(Number.MAX_SAFE_INTEGER)) {
+    for (const { number, mayHold } of block.newestFirst()) {
+      if (signal.aborted) return { entries: removed, isDone: false }
+      if (!mayHold(hash)) continue
+      const receipt = await records.receipt(number)
+      // Null where it was dropped meanwhile, or is damaged.
+      const indexes = receipt?.entries.ofDevice(device) ?? []
+      if (receipt === null || indexes.length === 0) continue
+      await records.replace(number, withoutPayloads(receipt, new Set(indexes)))
+      removed += indexes.length
+    }
+  }
+  return { entries: removed, isDone: true }
 }

@@ -2,15 +2,17 @@
 // names are resolved as everywhere else, and the end of a try ends the connection.
 
 import { connect, isIP, type Socket } from 'node:net'
-import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 import { addressAttempts } from '../../std/network-faults/address-attempts.ts'
 import { plural } from '../../std/quantity.ts'
 import type { Secret } from '../../std/secret.ts'
-import type { AlertReceiver, Sent } from '../types.ts'
+import type { AlertReceiver, Sent, Alert } from '../types.ts'
 import { failureOf, isBroken } from './failure-text.ts'
 import { createHiding } from './hidden-text.ts'
 import { lookupName } from './name-lookup.ts'
-import { mailOf, type MailAddresses } from './mail.ts'
+import { bounded, visible } from '../../std/quote.ts'
+import { textOf } from '../alert-text.ts'
+
+import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 
 export type EmailOptions = MailAddresses & {
   host: string
@@ -209,4 +211,32 @@ function failed(error: unknown, { host, port, ca, security, login }: EmailOption
   if (responseCode >= 400 && responseCode < 500)
     return answer(said, 'Nothing: it is tried again. If it continues, ask who runs the relay.')
   return answer(said, 'Ask who runs the relay.')
+}
+
+// An alert as a plain-text mail. Its subject names the gateway and the headline.
+
+const subjectLengthMax = 200
+
+type MailAddresses = { sender: string; recipients: readonly string[] }
+
+/** The bytes of the mail, headers included. */
+async function mailOf(alert: Alert, { sender, recipients }: MailAddresses): Promise<Buffer> {
+  const test = alert.isTest ? 'TEST ' : ''
+  const subject = visible(bounded(`[${alert.gateway}] ${test}${alert.headline}`, subjectLengthMax))
+  const [, domain = 'localhost'] = sender.split('@')
+  // Only a gateway that sends mails loads it (email.ts).
+  const { default: MailComposer } = await import('nodemailer/lib/mail-composer')
+  const composer = new MailComposer({
+    from: { name: `Telemetry gateway ${visible(alert.gateway)}`, address: sender },
+    to: [...recipients],
+    subject,
+    text: textOf(alert),
+    date: new Date(alert.createdAt),
+    messageId: `<${alert.id}@${domain}>`,
+    // Absence notes of the recipients must not come back.
+    headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  return composer.compile().build()
 }

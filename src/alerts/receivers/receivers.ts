@@ -1,7 +1,7 @@
 // receivers.ts: makes receivers and heartbeats from the config. Entry file of this folder.
 //
-//   webhook        an HTTP request, signed by webhook-signature.ts
-//   email          a mail (mail.ts) through an SMTP relay
+//   webhook        an HTTP request, signed with a shared secret (webhook.ts)
+//   email          a mail through an SMTP relay
 //   command-hook   a program on this machine
 //   http-request   one request, also of heartbeats
 //   name-lookup    resolves names, and leaves threads for the spool

@@ -1,5 +1,6 @@
 // webhook.ts: sends alerts as HTTP requests.
 
+import { createHmac } from 'node:crypto'
 import type { Secret } from '../../std/secret.ts'
 import { assertNever } from '../../std/assert.ts'
 import { bodyOf } from '../alert-body.ts'
@@ -7,7 +8,6 @@ import { textOf } from '../alert-text.ts'
 import type { Alert, AlertReceiver } from '../types.ts'
 import { shownTarget } from './hidden-text.ts'
 import { checkHttp, sendHttp, type HttpTarget } from './http-request.ts'
-import { signatureOf } from './webhook-signature.ts'
 
 export type WebhookOptions = {
   target: HttpTarget
@@ -60,4 +60,12 @@ function contentOf(alert: Alert, form: WebhookOptions['body']): [contentType: st
     default:
       return assertNever(form)
   }
+}
+
+// The signature of a webhook: HMAC-SHA256 with the shared secret over the time and the
+// body, so that neither can be changed, and a recorded request is recognised by its time (docs/alerts.md).
+
+/** `seconds`: Unix time, as in the header `gateway-timestamp`. */
+function signatureOf(secret: Secret, seconds: number, body: string): string {
+  return `v1=${createHmac('sha256', secret.reveal()).update(`${seconds}.${body}`).digest('hex')}`
 }

@@ -8,11 +8,10 @@ import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { OurTime } from '../../domain/arrival.ts'
 import { noDevices } from '../../domain/device-state.ts'
 import type { State } from '../../domain/condition-state.ts'
-import type { DeviceRecords } from '../../device-records/device-records.ts'
+import type { DeviceRecords, Standing } from '../../device-records/device-records.ts'
 import type { DeviceTotals, DeviceView } from '../../ops/ops.ts'
 import { createUnmappedDevices } from './unmapped-devices.ts'
 import { createHourOffsets } from './hour-offsets.ts'
-import { createRepeatingDevices } from './repeating-devices.ts'
 import type { GatewayTime } from '../our-time.ts'
 import { createDeviceViews, mutedUntil, type FoundClients, type ViewDeps } from './device-views.ts'
 import type { SilentDevices } from '../traffic-watch/silent-devices.ts'
@@ -205,4 +204,27 @@ export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): 
 
 function worstOf(clocks: readonly [device: string, skewMs: number][]): [string, number][] {
   return clocks.toSorted((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, skewedMax)
+}
+
+// Devices that send, and bring nothing new: each of their last messages is a duplicate.
+// Silent devices do not count. Where every device of the gateway repeats, traffic-watch.ts says so, too.
+
+const manyShare = 0.1
+
+/** For one look over all devices. */
+function createRepeatingDevices() {
+  let [devices, sending, example] = [0, 0, '']
+  return {
+    add({ device, isSilent, isRepeating }: Standing): void {
+      if (isSilent) return
+      sending += 1
+      if (!isRepeating) return
+      devices += 1
+      example ||= device
+    },
+    states(): State[] {
+      const isMany = devices >= sending * manyShare
+      return devices === 0 ? [] : [{ code: 'DEVICES_REPEATING', devices, sending, example, isMany }]
+    },
+  }
 }

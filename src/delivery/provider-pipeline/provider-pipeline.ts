@@ -31,11 +31,15 @@ import { createBatchSender, newPipelineSession, type PipelineSession } from './b
 import { createBatchControl } from './batch-control.ts'
 import { mustWaitForRoom, createBatchPlaces } from './batch-places.ts'
 import type { PipelineDeps, ProviderPipeline } from './types.ts'
-import { recoverBatches } from './recovered-batches.ts'
-import { heldStates } from './held-report.ts'
+import { heldStates, reportHeld } from './held-report.ts'
 import { createSettler } from './settler.ts'
 import { createWakeTimer } from '../watch/wake-timer.ts'
 import { createWatch, sightOf, type Sight } from '../watch/watch.ts'
+import type { Emit } from '../../domain/event.ts'
+import { heldReasons, type HeldReason } from '../../domain/held.ts'
+import type { ProviderName } from '../../domain/ids.ts'
+import type { Batch, Spool } from '../../spool/spool.ts'
+import type { InFlightBatches } from '../policy/in-flight-batches.ts'
 
 export function createProviderPipeline(deps: PipelineDeps, options: ProviderOptions): ProviderPipeline {
   const { spool, clock, random, emit } = deps
@@ -307,4 +311,20 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       ratePerS: settler.ratePerS(),
     }
   }
+}
+
+// The batches that were sealed before this session, in hand or held as they were.
+
+type Deps = { spool: Pick<Spool, 'batches'>; emit: Emit }
+
+function recoverBatches({ spool, emit }: Deps, batches: InFlightBatches, provider: ProviderName): void {
+  const own = spool.batches().filter((batch) => batch.provider === provider)
+  for (const batch of own.toSorted(heldLongestFirst)) batches.add(batch, 'recovered')
+  for (const reason of Object.keys(heldReasons) as HeldReason[])
+    reportHeld(emit, batches, { provider, reason })
+}
+
+/** Batches in hand keep their order, which is that of sealing. */
+function heldLongestFirst({ held: one }: Batch, { held: other }: Batch): number {
+  return (one?.since ?? 0) - (other?.since ?? 0)
 }

@@ -36,19 +36,18 @@
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { State } from '../../domain/condition-state.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { LaneView } from '../../spool/spool.ts'
+import type { LaneView, ShelfView, Batch } from '../../spool/spool.ts'
 import type { CustodyFeed, FeedCustody } from '../message-sources/message-sources.ts'
-import { advance, newUnit, type Places, type Unit } from './custody-units.ts'
+import { advance, newUnit, type Places, type Unit, blocker } from './custody-units.ts'
 import { createDeadCopies } from './dead-copies.ts'
 import { createEngineQueues } from './engine-queues.ts'
 import { createKnownKeys } from './known-keys.ts'
 import { createOutage } from './outage.ts'
 import { createParking } from './parking.ts'
-import { createShelfHeads } from './shelf-heads.ts'
 import { createTakeBack } from './take-back.ts'
-import type { CustodyDeps, CustodyOptions, CustodyView } from './types.ts'
-import { waitsFor } from './waits-for.ts'
+import type { CustodyDeps, CustodyOptions, CustodyView, CustodySpool } from './types.ts'
 import { createWriteBarrier } from './write-barrier.ts'
+import { quote } from '../../std/quote.ts'
 
 export type * from './types.ts'
 
@@ -246,4 +245,54 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     cancel()
     unlisten()
   }
+}
+
+// Keeps what is known of the heads of shelves fresh while units wait for them: a read from
+// the head of a shelf finds where it begins now.
+
+const everyMs = 500
+
+function createShelfHeads(spool: Pick<CustodySpool, 'keptMessages'>) {
+  let readMs = 0
+
+  async function readHead(shelf: ShelfView['shelf']): Promise<void> {
+    for await (const _ of spool.keptMessages(shelf, null, { limit: 1 })) break
+  }
+
+  return {
+    read(nowMs: number, shelves: readonly ShelfView[], units: readonly Unit[]): void {
+      if (nowMs - readMs < everyMs) return
+      const places = new Set<string>(units.map(({ place }) => place))
+      const waited = shelves.filter(({ shelf, messages }) => messages > 0 && places.has(shelf.split(':')[0]!))
+      if (waited.length === 0) return
+      readMs = nowMs
+      // A store that is lost meanwhile begins everything anew when it returns.
+      for (const { shelf } of waited) readHead(shelf).catch(() => undefined)
+    },
+  }
+}
+
+// What the oldest unacknowledged messages wait for, in words: a batch, a lane, a shelf.
+
+function waitsFor(unit: Unit, places: Places, batches: () => readonly Batch[]): string | null {
+  if (unit.place === 'done') return null
+  const what = blocker(unit, places)
+  if (what === null) return null
+  if (typeof what === 'object') return 'shelf' in what ? shelfText(what) : laneText(what, batches())
+  if (what === 'records') return 'open records of the mapping'
+  if (what === 'dead_letters') return 'copies of dead letters in the engine'
+  return 'a write of the spool'
+}
+
+function shelfText({ shelf, messages }: ShelfView): string {
+  return `${messages} messages on the shelf ${quote(shelf, 80)}`
+}
+
+function laneText({ id, provider, role, lowSeq, open }: LaneView, batches: readonly Batch[]): string {
+  const kind = role.kind === 'retry' ? `retry lane (step ${role.step + 1})` : `${role.kind} lane`
+  const lane = `the ${kind} of provider ${quote(provider, 64)}`
+  const batch = batches.find((one) => one.lane === id && one.firstSeq === lowSeq)
+  if (batch === undefined) return `${open} payloads of ${lane}`
+  const held = batch.held === null ? '' : `, which is held (${batch.held.reason})`
+  return `batch ${batch.batchId} of ${lane}${held}`
 }

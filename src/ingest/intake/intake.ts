@@ -16,24 +16,22 @@
 // + openParts + dropped + returned + held. Per message: no promise, no closure, no log line, and
 // one message object for all.
 
-import type { DropReason } from '../../domain/event.ts'
+import type { DropReason, Emit } from '../../domain/event.ts'
 import type { Sender } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 import type { Ack } from '../../spool/spool.ts'
 import { isKeptWhole } from '../remap/kept-message.ts'
-import type { IntakeSpool, ReceivedMessage } from '../types.ts'
+import type { IntakeSpool, ReceivedMessage, IntakeMapper, ReleaseOrder, RequestRebirth } from '../types.ts'
 import { createDropReporter } from './dropped-messages.ts'
 import { createMappingState, type MappingState } from './mapping-state.ts'
-import type { IntakeCounters } from './intake-counters.ts'
-import type { IntakeDeps, IntakeOptions } from './intake-deps.ts'
-import { createResultRouter } from './result-router.ts'
+import { createResultRouter, type RoutedCounters, type NotePayload } from './result-router.ts'
 import { createStoreBackpressure } from './store-backpressure.ts'
-import { createUntimedResends, type UntimedResends } from './untimed-resends.ts'
+import { createUntimedResends, type UntimedResends, type ResendCounters } from './untimed-resends.ts'
 import { addUnreleased, isUnreleased } from './unreleased-messages.ts'
 import { createWaitingList } from './waiting-messages.ts'
-
-export type { IntakeCounters } from './intake-counters.ts'
-export type { IntakeDeps, IntakeOptions } from './intake-deps.ts'
+import type { EpochMs, Clock } from '../../std/clock.ts'
+import type { OurTime } from '../../domain/arrival.ts'
+import type { Tap } from './message-tap.ts'
 
 export type Intake = {
   /**
@@ -301,4 +299,48 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
       drops.close()
     },
   }
+}
+
+// What the intake counts; the terms of its conservation.
+
+/** Messages since the start. */
+export type IntakeCounters = RoutedCounters &
+  ResendCounters & {
+    received: number
+    /** When the last one arrived; null before the first. */
+    lastMessageAt: EpochMs | null
+    bytes: number
+    /** QoS 0 messages that could not be kept. */
+    dropped: number
+    /** Never acknowledged: their connection ended while they waited, so the device still has them. */
+    returned: number
+    /** Waiting now. */
+    held: number
+    /** In open records now, and those of them that were open when the state was read. */
+    openParts: number
+    carried: number
+  }
+
+// What the intake works with, and its bounds.
+
+export type IntakeDeps = {
+  /** In force until swap(). */
+  mapper: IntakeMapper
+  spool: IntakeSpool
+  clock: Clock
+  ourTime: OurTime
+  emit: Emit
+  releaseOrder?: ReleaseOrder
+  tap?: Tap
+  /** Receives each payload that was stored or is a duplicate. */
+  notePayload?: NotePayload
+  requestRebirth?: RequestRebirth
+  /** Sessions of the broker, which are read again with the state. */
+  sessions?: { lost(): void; restore(): Promise<void> }
+}
+
+export type IntakeOptions = {
+  /** Bounds of what waits while the spool takes nothing in; at the bound reading stops. */
+  heldMessagesMax: number
+  heldBytesMax: number
 }

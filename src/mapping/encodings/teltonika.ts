@@ -22,7 +22,6 @@
 //   login, keep-alive, command         ignored, with that reason; Codec 12 to 15 are commands and answers
 //
 // A frame has at most 255 records, as its count is one byte. Nothing is allocated that its bytes do not fill.
-import { crc16 } from './crc16.ts'
 import { plural } from '../../std/quantity.ts'
 import { refused } from '../reasons.ts'
 import type { Decoded } from '../types.ts'
@@ -164,4 +163,23 @@ function takeRecord(reader: ByteReader, layout: Layout): Record<string, unknown>
 
 function hex(value: number, digits: number): string {
   return `0x${value.toString(16).padStart(digits, '0')}`
+}
+
+// CRC-16/IBM, also called CRC-16/ARC (polynomial 0x8005 reflected, start 0): the checksum of frames
+// of Teltonika.
+
+const reflectedPolynomial = 0xa001
+
+const table = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let remainder = byte
+  for (let bit = 0; bit < 8; bit += 1)
+    remainder = (remainder & 1) === 1 ? (remainder >>> 1) ^ reflectedPolynomial : remainder >>> 1
+  return remainder
+})
+
+/** Of the bytes from `start` to before `end`, which must not be beyond the end. */
+function crc16(bytes: Buffer, start: number, end: number): number {
+  let crc = 0
+  for (let at = start; at < end; at += 1) crc = (crc >>> 8) ^ (table[(crc ^ (bytes[at] ?? 0)) & 0xff] ?? 0)
+  return crc
 }

@@ -84,7 +84,7 @@ export class Reading implements RecordContext {
   counters: RecordContext['counters'] = null
   motionSpeed: number | null = null
   zeroPosition = false
-  // Numbers without a value here are set before they are read. With one, each reading would have a box for it.
+  // Numbers without a value here are set before they are read. With one, each reading has a box for it.
   latitude!: number
   longitude!: number
 

@@ -9,8 +9,6 @@ import { oldestOf } from '../lane-age.ts'
 import { alertMetrics } from './alert-metrics.ts'
 import { deviceMetrics } from './device-metrics.ts'
 import { httpMetrics } from './http-metrics.ts'
-import { keptMetrics } from './kept-metrics.ts'
-import { ledgerMetrics } from './ledger-metrics.ts'
 import { clientMetrics } from './client-metrics.ts'
 import { mappingMetrics } from './mapping-metrics.ts'
 import { custodyMetrics } from './custody-metrics.ts'
@@ -30,7 +28,48 @@ import {
   samplesOf,
   spool,
   type Metric,
+  perStore,
+  ledger,
 } from './metric-readings.ts'
+
+// The metrics of the ledger.
+
+const ledgerMetrics: readonly Metric[] = [
+  gauge('gateway_ledger_records', 'Settled payloads in the ledger.', ledger('records')),
+  gauge('gateway_ledger_bytes', 'Size of the ledger.', ledger('bytes')),
+  gauge('gateway_ledger_behind_receipts', 'Settled batches not yet copied to the ledger.', ledger('behind')),
+  gauge('gateway_ledger_behind_bytes', 'Size of the receipts not yet copied.', ledger('behindBytes')),
+  counter('gateway_ledger_dropped_total', 'Payloads removed at ledger.max_bytes.', ledger('dropped')),
+  counter('gateway_ledger_expired_total', 'Payloads removed at ledger.retention.', ledger('expired')),
+  counter('gateway_ledger_missed_total', 'Settled batches whose receipt did not fit.', ledger('missed')),
+  counter('gateway_ledger_reread_total', 'Receipts read from the disk to be copied.', ledger('reread')),
+  counter('gateway_ledger_damaged_total', 'Receipts that cannot be read.', ledger('damaged')),
+]
+
+// The metrics of the stores of kept messages.
+
+const keptMetrics: readonly Metric[] = [
+  counter(
+    'gateway_messages_evicted_total',
+    'Kept messages dropped to make room, by store. Their data is lost. Alert on any increase.',
+    perStore((totals, store) => totals.evicted[store]),
+  ),
+  gauge(
+    'gateway_kept_bytes',
+    'Size of a store of kept messages.',
+    perStore(({ stores }, store) => stores[store].bytes),
+  ),
+  gauge(
+    'gateway_kept_limit_bytes',
+    'Limit of a store.',
+    perStore(({ stores }, store) => stores[store].bytesMax),
+  ),
+  gauge(
+    'gateway_kept_names',
+    'Devices and clients with a share of their own in a store; 10000 of each at most.',
+    perStore(({ stores }, store) => stores[store].devices + stores[store].clients),
+  ),
+]
 
 const endpointStates = ['available', 'unavailable', 'unauthorized'] as const
 const sum = (a: number, b: number) => a + b

@@ -6,7 +6,7 @@
 // kernel reset the connection, and a reset may delete what the client has not read yet. So the last packet is
 // sent with FIN, and what the client still sends is read and dropped until it closes its side.
 //
-// Bounds: `lingerMs` in time, and in bytes `bytesMax` (unread-bytes.ts). The connection counts in all
+// Bounds: `lingerMs` in time, and in bytes `bytesMax` (packet-reader.ts). The connection counts in all
 // limits until its end.
 
 import type { CancelTimer, Clock } from '../../../std/clock.ts'

@@ -8,7 +8,7 @@
 // `proxyTrusted`, connections come from balancers at these addresses alone, and each begins with a header
 // that names the client (proxy-connection.ts).
 
-import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { createServer, type AddressInfo, type Socket, BlockList, type SocketAddress } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
 import type { Clock } from '../../../std/clock.ts'
@@ -20,7 +20,6 @@ import {
 } from '../connection-limits/connection-limits.ts'
 import type { Emit } from '../../../domain/event.ts'
 import type { DeviceSocket } from '../gate/device-socket.ts'
-import { createAcceptFilter } from './accept-filter.ts'
 import { listenUrlText } from './listen-url.ts'
 import { createHandshakeFailures, type TlsUse } from './handshake-failures.ts'
 import { createTrust, readProxyHeader, type ProxyResult, type Subnet } from './proxy-connection.ts'
@@ -249,4 +248,29 @@ function unavailable(url: string, error: unknown): GatewayError {
       'Ports below 1024 need a privilege.',
     cause: error,
   })
+}
+
+// Refuses a connection by its address before Node creates a socket for it. In a flood of
+// thousands per second the sockets would be most of the work, and 40,000 of them leave 60 MB more in the
+// heap, which V8 gives back late.
+//
+// net.Server asks its `blockList`, a net.BlockList, at this place.
+
+class AcceptFilter extends BlockList {
+  readonly #mayConnect: (address: string) => boolean
+
+  constructor(mayConnect: (address: string) => boolean) {
+    super()
+    this.#mayConnect = mayConnect
+  }
+
+  override check(given: string | SocketAddress): boolean {
+    const address = typeof given === 'string' ? given : given.address
+    return !this.#mayConnect(plainAddress(address) ?? address)
+  }
+}
+
+/** `mayConnect` is called once for each connection. */
+function createAcceptFilter(mayConnect: (address: string) => boolean): BlockList {
+  return new AcceptFilter(mayConnect)
 }

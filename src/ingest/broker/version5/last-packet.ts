@@ -3,9 +3,9 @@
 
 import type { ClientDropReason, DisconnectReason } from '../client-faults.ts'
 import { refusingConnack } from './connack-packet.ts'
-import { disconnectPacket } from './disconnect-packet.ts'
 import { connackCodeOf, disconnectCodes, dropCodes } from './reason-codes.ts'
 import type { Version5 } from './version5.ts'
+import type { ConnectRequest } from './connect-properties.ts'
 
 type Addressee = Pick<Version5, 'request' | 'isAnswered'>
 
@@ -29,4 +29,26 @@ export function disconnectOf(version5: Addressee | null, reason: DisconnectReaso
   const code = disconnectCodes[reason]
   if (version5?.isAnswered !== true || code === null) return null
   return disconnectPacket(code, reason, version5.request)
+}
+
+// The bytes of DISCONNECT (MQTT 5, 3.14), never more than the client takes
+// [MQTT-3.14.2-3]. Null where not even the shortest fits. The reason string is a stable key
+// (client-faults.ts), left out where the client wants none or has no room for it.
+
+const head = 0xe0
+const reasonStringId = 0x1f
+const shortestBytes = 3
+
+function disconnectPacket(
+  code: number,
+  reason: string,
+  { wantsReasons, packetBytesMax }: Pick<ConnectRequest, 'wantsReasons' | 'packetBytesMax'>,
+): Buffer | null {
+  const text = Buffer.from(reason)
+  const propertiesLength = text.length + 3
+  // All lengths are below 128, because the keys are short.
+  const start = [head, propertiesLength + 2, code, propertiesLength, reasonStringId, 0, text.length]
+  if (wantsReasons && start.length + text.length <= packetBytesMax)
+    return Buffer.concat([Buffer.from(start), text])
+  return shortestBytes <= packetBytesMax ? Buffer.from([head, 1, code]) : null
 }

@@ -3,16 +3,15 @@
 //
 //   idle-connections.ts   closes idle connections where there are too many
 //   malformed-requests.ts answers what is not HTTP
-//   chunk-pieces.ts       what is parsed at once
 //   control-socket.ts     the UNIX socket: its mode, and what is in its place
 
 import type { Server } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
+import type { Socket } from 'node:net'
 import { createServer } from '../../../std/node-http.ts'
 import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
 import { isPortCheck, tlsFailureOf } from '../../../std/tls/tls.ts'
 import { opsUrl, type OpsConfig } from '../../config.ts'
-import { parseInPieces } from './chunk-pieces.ts'
 import { listenOnSocket, socketIdentity, type SocketPlace } from './control-socket.ts'
 import { answerMalformedRequests } from './malformed-requests.ts'
 import { closeIdleConnections, type ConnectionCounters } from './idle-connections.ts'
@@ -149,5 +148,27 @@ function faultOf(error: Error, host: string, port: number): GatewayError {
     why: messageOf(error),
     act: 'Set ops.listen to an address of this machine and a port above 1023.',
     cause: error,
+  })
+}
+
+// Hands the bytes of a connection to the parser in small pieces. Node parses a whole chunk
+// of 64 KiB at once, and a thousand requests in it cost several milliseconds and megabytes also where the
+// connection was ended after the second one (request-turns.ts). In pieces, the rest is not parsed.
+
+/** Some tens of the shortest requests, or a usual one. */
+const pieceBytes = 2048
+
+function parseInPieces(server: Server, event: 'connection' | 'secureConnection'): void {
+  server.on(event, (socket: Socket) => {
+    // Without a listener of ours, Node parses what the system has read and does not push it to the stream.
+    socket.on('data', () => undefined)
+    const pushOn = socket.push.bind(socket)
+    socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
+      if (!(chunk instanceof Buffer)) return pushOn(chunk, encoding)
+      let readsOn = true
+      for (let at = 0; at < chunk.length && !socket.destroyed; at += pieceBytes)
+        readsOn = pushOn(chunk.subarray(at, at + pieceBytes))
+      return readsOn
+    }
   })
 }

@@ -5,21 +5,18 @@
 //   publish-fast-path.ts    reads most messages, and PINGREQ, without aedes' parser
 //   socket-buffer.ts        the buffer of the socket's stream, for bytes that cannot be read at once
 //   shared-read-buffer.ts   has Node read all sockets into one buffer
-//   unread-bytes.ts         drops what comes while the connection is leaving
 //
 // Packets keep their order, buffers their bounds (gate.ts). What breaks the rules ends the connection.
 
 import type { DeviceSocket } from '../device-socket.ts'
 import { createPartialPacket, type PartialPacket } from '../partial-packet/partial-packet.ts'
-import type { TurnBudget } from '../turns.ts'
-import { createFraming, type Framing } from './packet-framing.ts'
+import type { TurnBudget, Turns } from '../turns.ts'
+import { createFraming, type Framing, type Allowance } from './packet-framing.ts'
 import { MessageWindow } from './message-window.ts'
 import { takeMessages, takeOthers } from './packet-taking.ts'
-import { followInTurn } from './portion.ts'
 import type { PacketTaker } from './publish-fast-path.ts'
 import { createSocketBuffer, type SocketBuffer, type SocketBufferCalls } from './socket-buffer.ts'
 import type { PacketReader, PacketReaderDeps, PacketReaderOptions, ReaderOwner } from './types.ts'
-import { createUnreadBytes, type UnreadBytes } from './unread-bytes.ts'
 
 /** What is read from the buffer of the socket in one piece. */
 const portionBytesMax = 16 * 1024
@@ -305,5 +302,61 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
     const came = this.bytesCame
     this.bytesCame = false
     return came
+  }
+}
+
+// Follows what was read of one connection in one turn, within the budgets of the turn.
+
+/** Of the portion that is being followed. */
+const allowance: Allowance = { messages: 0, packets: 0, control: 0 }
+
+/** Returns how many of `bytes` may pass, with at most `messages` messages; -1 after a violation. */
+function followInTurn(
+  bytes: Buffer,
+  messages: number,
+  framing: Framing,
+  budget: TurnBudget,
+  turns: Pick<Turns, 'refill' | 'controlLeft' | 'spendControl'>,
+): number {
+  turns.refill(budget)
+  allowance.messages = messages
+  allowance.packets = budget.packets
+  const control = Math.min(budget.control, turns.controlLeft())
+  allowance.control = control
+  const end = framing.follow(bytes, allowance)
+  budget.packets = allowance.packets
+  budget.control -= control - allowance.control
+  turns.spendControl(control - allowance.control)
+  return end
+}
+
+// What a client still sends while its connection is leaving (farewell.ts). It is read, so
+// that the end is no reset, and dropped. Bound: `bytesMax`; at the bound the socket is destroyed.
+
+type UnreadBytes = {
+  /** Bytes came; false at the bound. */
+  drop(count: number): boolean
+  /** What waits in the buffer of the socket. */
+  dropWaiting(): null
+}
+
+/** More than a client has on its way when it reads the last packet. */
+const bytesMax = 4 * 1024 ** 2
+const chunkBytesMax = 64 * 1024
+
+function createUnreadBytes(socket: DeviceSocket, waiting: Pick<SocketBuffer, 'take'>): UnreadBytes {
+  let bytesLeft = bytesMax
+  return { drop, dropWaiting }
+
+  function drop(count: number): boolean {
+    bytesLeft -= count
+    if (bytesLeft < 0) socket.destroy()
+    return bytesLeft >= 0
+  }
+
+  function dropWaiting(): null {
+    let bytes = socket.destroyed ? null : waiting.take(chunkBytesMax)
+    while (bytes !== null && drop(bytes.length)) bytes = waiting.take(chunkBytesMax)
+    return null
   }
 }

@@ -68,6 +68,6 @@ export type PacketReader = {
   /** The first part of a packet, if there is one. */
   readonly partial: PartialPacket | null
   discardPartial(): void
-  /** Nothing more is taken: what comes is read and dropped (unread-bytes.ts). */
+  /** Nothing more is taken: what comes is read and dropped (packet-reader.ts). */
   discardAll(): void
 }
