@@ -155,7 +155,8 @@ function emptyInRow(
   const failed = new Map<string, string | null>()
   let count = 0
   let fromMs = atMs
-  for (const one of journal.toSorted((a, b) => (a.answeredMs ?? 0) - (b.answeredMs ?? 0))) {
+  const endOf = (one: { answeredMs: number | null; atMs: number }) => one.answeredMs ?? one.atMs
+  for (const one of journal.toSorted((a, b) => endOf(a) - endOf(b))) {
     const { batchId, payloadIds, results, heard, status, answeredMs } = one
     const answers = [...(results?.values() ?? [])]
     const isLive = payloadIds.every((id) => (failed.get(id) ?? batchId) === batchId)
