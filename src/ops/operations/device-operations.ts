@@ -13,6 +13,7 @@ import type { DaemonControl, MuteEnd } from '../types.ts'
 import { acceptSchema, forgetSchema, muteSchema } from '../http/answer-schemas/control-schemas.ts'
 import { devicesSchema } from '../http/answer-schemas/device-schemas.ts'
 import { devicesOf, withHours } from '../http/device-list.ts'
+import { quarantineOf } from '../http/quarantine-view.ts'
 import { badRequest, faultAnswer, ok, problem, starting, type JsonAnswer } from '../http/json-answer.ts'
 import { choice, field, flag, limit, requiredText, text } from '../http/http-routing/parameters.ts'
 import type { HttpSource } from '../http/http-routing/route.ts'
@@ -98,17 +99,21 @@ export const deviceOperations: readonly Operation[] = [
     schema: acceptSchema,
     async run({ source, values }, control) {
       const { device: key } = values
-      const device = source.stages.mapping?.device(key) ?? null
-      if (device?.kind !== 'device')
+      const found = source.stages.mapping?.device(key) ?? null
+      const device = found?.kind === 'device' ? found : null
+      // Its record may be gone, with a kill soon after its first message, or be forgotten.
+      const kept = await quarantineOf(source.stages, { device: key, limit: 1 })
+      const quarantined = kept?.scanned ?? 0
+      if (device === null && quarantined === 0)
         return problem(404, 'NOT_FOUND', {
           what: `No message of a device ${quote(key, 80)} is known.`,
           why: 'Only a device that sends can be accepted.',
           act: 'See `devices` for those that do. Add another one with `devices add`.',
         })
-      if (device.listed) throw deviceListed(key)
+      if (device?.listed === true) throw deviceListed(key)
       const { file, reload } = await control.accept(deviceRowOf(values))
       if (reload.kind === 'refused') return faultAnswer(422, reload.fault)
-      return ok({ device: key, file, quarantined: device.quarantined })
+      return ok({ device: key, file, quarantined })
     },
     text: ({ device, file, quarantined }) => [
       `${quote(device, 80)} is in the device table ${file}, and in force.`,

@@ -93,3 +93,13 @@ test('a command without --config lets the gateway change the table', async () =>
   expect([done.status, done.stdout]).toEqual([0, expect.stringMatching(/in force\.\nIts messages leave/)])
   expect(await rows()).toContain('new-truck,TR-009\n')
 })
+
+test('also where only its messages in quarantine are known, as after a kill', async () => {
+  const { rows, ...pipeline } = await world()
+  const at = ['--url', pipeline.gateway.addresses.control]
+  expect(await runCli(['devices', 'forget', 'new-truck', ...at])).toMatchObject({ status: 0 })
+  const done = await runCli(['devices', 'accept', 'new-truck', '--asset', 'TR-009', ...at])
+  expect([done.status, done.stdout]).toEqual([0, expect.stringMatching(/in force\.\nIts messages leave/)])
+  await pipeline.until(() => pipeline.status().totals.delivered === 1)
+  expect(await rows()).toContain('new-truck,TR-009\n')
+})

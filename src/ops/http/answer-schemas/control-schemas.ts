@@ -49,7 +49,7 @@ export const forgetSchema = record({
 export const acceptSchema = record({
   device: z.string().describe('The device.'),
   file: z.string().describe('The device table.'),
-  quarantined: count().describe('Messages of it that went to quarantine before.'),
+  quarantined: count().describe('Messages of it that were in quarantine.'),
 })
 
 export const muteSchema = record({
