@@ -49,8 +49,6 @@ export type BenchOptions = {
   pairs: number
   /** Multiplies the numbers of messages; below 1 the figures are trials of the bench, not results. */
   scale: number
-  /** Signals that the mapping makes of a message, see gateway.ts. */
-  signals: number
 }
 
 export type Sink = Child & {
@@ -60,13 +58,9 @@ export type Sink = Child & {
   open(): Promise<void>
 }
 
-export async function startSink(options: {
-  closed: boolean
-  answerMs?: number
-  closedStatus?: number
-}): Promise<Sink> {
-  const { closed, answerMs = 0, closedStatus = 500 } = options
-  const args = { closed: closed ? 1 : 0, answerMs, closedStatus }
+export async function startSink(options: { closed: boolean; answerMs?: number }): Promise<Sink> {
+  const { closed, answerMs = 0 } = options
+  const args = { closed: closed ? 1 : 0, answerMs }
   const child = await startServer(
     'sink.ts',
     Object.entries(args).flatMap(([name, value]) => [`--${name}`, String(value)]),
@@ -85,15 +79,13 @@ export function runLoad(options: {
   window?: number
   ratePerS?: number
   live?: boolean
-  /** Publishes to the source of the second provider, see gateway.ts. */
-  other?: boolean
   tls?: boolean
   /** Devices of each connection. */
   devices?: number
 }): Promise<LoadResult> {
   const { port, messages, connections = 16, window = 64, ratePerS = 0, devices = 1 } = options
-  const [live, other, tls] = [options.live ? 1 : 0, options.other ? 1 : 0, options.tls ? 1 : 0]
-  const args = { port, messages, connections, window, rate: ratePerS, live, other, tls, devices }
+  const [live, tls] = [options.live ? 1 : 0, options.tls ? 1 : 0]
+  const args = { port, messages, connections, window, rate: ratePerS, live, tls, devices }
   return runScript<LoadResult>(
     'load.ts',
     Object.entries(args).flatMap(([name, value]) => [`--${name}`, String(value)]),

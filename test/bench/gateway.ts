@@ -49,25 +49,19 @@ type GatewayOptions = {
   /** Holds config, spool and log: started again on the same folder, it finds its spool again. */
   folder: string
   sinkPort: number
-  /** 2 as in the example config; with 1 a payload has some 470 bytes. */
-  signals: number
-  /** On, as by default, where it is left out. */
-  ledger?: boolean
-  /** Where a second provider delivers, whose devices publish to telemetry/v2/. */
-  otherPort?: number
   /** With a TLS listener beside the plain one. */
   tls?: boolean
 }
 
 /** A gateway with a folder of its own, and the sink that it delivers to. */
 export async function startWithSink(
-  { dir, signals }: BenchOptions,
-  options: Omit<GatewayOptions, 'folder' | 'sinkPort' | 'signals'> = {},
+  { dir }: BenchOptions,
+  options: Omit<GatewayOptions, 'folder' | 'sinkPort'> = {},
 ): Promise<AsyncDisposable & { folder: string; sink: Sink; gateway: Gateway }> {
   await using started = new AsyncDisposableStack()
   const { path: folder } = started.use(await makeFolder(dir))
   const sink = started.use(await startSink({ closed: false }))
-  const gateway = started.use(await startGateway({ ...options, folder, sinkPort: sink.port, signals }))
+  const gateway = started.use(await startGateway({ ...options, folder, sinkPort: sink.port }))
   const owned = started.move()
   return { folder, sink, gateway, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
@@ -147,31 +141,9 @@ async function writeCertificate(folder: string): Promise<void> {
 type Ports = Record<'mqttPort' | 'tlsPort' | 'opsPort', number>
 
 function configText(options: Ports & GatewayOptions): string {
-  const signals = [
-    '- { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }',
-    '- { type: OBD_TOTAL_ENGINE_TIME, path: engineHours.value, unit: h, part: ENGINE }',
-  ].slice(0, options.signals)
-  const { sinkPort, tlsPort, ledger = true, otherPort = null } = options
+  const { sinkPort, tlsPort } = options
   const files = 'tls: { cert: "${file:./cert.pem}", key: "${file:./key.pem}" }'
   const tls = tlsPort === 0 ? '' : `, { url: "mqtts://127.0.0.1:${tlsPort}", ${files} }`
-  const mapping = `
-    map:
-      time:      { path: ts, format: ms }
-      latitude:  { path: gps.lat }
-      longitude: { path: gps.lon }
-      speed:     { path: gps.speed, unit: km/h }
-      heading:   { path: gps.heading }
-      in_motion: { path: gps.moving }
-      signals:
-${signals.map((signal) => `        ${signal}`).join('\n')}`
-  const other = `
-  - name: others
-    topic: telemetry/v2/{device}
-    provider: other${mapping}`
-  const providers = `
-  providers:
-    - name: default
-    - { name: other, base_url: "http://127.0.0.1:${otherPort}" }`
   return `ingest:
   broker:
     listeners: [{ url: "mqtt://127.0.0.1:${options.mqttPort}" }${tls}]
@@ -185,7 +157,16 @@ ${signals.map((signal) => `        ${signal}`).join('\n')}`
       max_bytes_per_s: 1GiB
 sources:
   - name: trucks
-    topic: telemetry/v1/{device}${mapping}${otherPort === null ? '' : other}
+    topic: telemetry/v1/{device}
+    map:
+      time:      { path: ts, format: ms }
+      latitude:  { path: gps.lat }
+      longitude: { path: gps.lon }
+      speed:     { path: gps.speed, unit: km/h }
+      heading:   { path: gps.heading }
+      in_motion: { path: gps.moving }
+      signals:
+        - { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }
 devices: { unknown: accept }
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
 spool: { path: ./spool, max_bytes: 20GiB, min_free_bytes: 1GiB }
@@ -194,8 +175,7 @@ delivery:
   credentials: { source: environment }
   batch: { max_payloads: 500, max_bytes: 1MiB, linger: 1s }
   max_in_flight: 4
-  timeout: 30s${otherPort === null ? '' : providers}
-ledger: { enabled: ${ledger} }
+  timeout: 30s
 ops: { listen: "127.0.0.1:${options.opsPort}" }
 log: { level: info }
 `

@@ -1,7 +1,7 @@
 // load.ts: the load generator, a process of its own.
 //
 //   node test/bench/load.ts --port P [--connections 16] [--window 64] [--messages 600000] [--bytes 320] [--rate 0]
-//     [--live 0] [--other 0] [--tls 0] [--devices 1]
+//     [--live 0] [--tls 0] [--devices 1]
 //
 // Opens all connections first, then publishes: with `--rate 0` each connection keeps `window` messages unacked,
 // otherwise the connections take turns at `rate` messages a second. Each message is another one, and each PUBACK
@@ -40,8 +40,6 @@ const options = numbersOf({
   rate: 0,
   /** 1: devices named live-*, whose device time is the moment of publishing, so that the sink can tell how old it is. */
   live: 0,
-  /** 1: to the topics of the second provider. */
-  other: 0,
   /** 1: over TLS, with any certificate. */
   tls: 0,
   /** Devices of each connection: it publishes for them in turn. */
@@ -95,16 +93,15 @@ async function openConnections(): Promise<Connection[]> {
 }
 
 function open(number: number, run: { runDigits: string; firstTimeMs: number }): Promise<Connection> {
-  const kind = options.other > 0 ? 'other' : options.live > 0 ? 'live' : 'truck'
+  const kind = options.live > 0 ? 'live' : 'truck'
   const first = (number - 1) * options.devices + 1
   const devices = Array.from(
     { length: options.devices },
     (_, index) => `${kind}-${String(first + index).padStart(5, '0')}`,
   )
   const device = devices[0]!
-  const root = options.other > 0 ? 'telemetry/v2' : 'telemetry/v1'
   const publishers = devices.map((name) =>
-    createPublisher({ root, device: name, payloadBytes: options.bytes, ...run }),
+    createPublisher({ device: name, payloadBytes: options.bytes, ...run }),
   )
   return new Promise((resolve) => {
     const to = { port: options.port, host: '127.0.0.1', noDelay: true }

@@ -1,7 +1,7 @@
 // run.ts: the benchmark.
 //
 //   npm run bench
-//   npm run bench -- --only throughput_16,signing [--pairs 3] [--scale 1] [--signals 2] [--dir DIR]
+//   npm run bench -- --only throughput_16,mapping [--pairs 3] [--scale 1] [--dir DIR]
 //
 // Prints one JSON line per figure. Ratios come from runs side by side on the same machine: load generator, service
 // and the gateway are processes of their own, everything is on loopback and on a real disk with fsync on. Nothing
@@ -11,19 +11,14 @@ import { parseArgs } from 'node:util'
 import { realDisk } from './bench.ts'
 import type { BenchOptions, Figure } from './bench.ts'
 import { measureBacklog } from './figures/backlog.ts'
-import { measureDedup } from './figures/dedup.ts'
 import { measureDrainLive } from './figures/drain-live.ts'
-import { measureLedger } from './figures/ledger.ts'
 import { measureLowRate } from './figures/low-rate.ts'
 import { measureManyConnections } from './figures/many-connections.ts'
 import { measureMapping, measureMappingShapes } from './figures/mapping.ts'
 import { measurePubackLatency } from './figures/puback-latency.ts'
-import { measureSigning } from './figures/signing.ts'
 import { measureStatusLatency } from './figures/status-latency.ts'
 import { measureThroughput } from './figures/throughput.ts'
 import { measureIdleMemory, measureTlsShare } from './figures/tls.ts'
-import { measureTwoProviders } from './figures/two-providers.ts'
-import { measureWatched } from './figures/watched.ts'
 import { writeLine } from './script.ts'
 
 type Measure = (options: BenchOptions) => Promise<Figure[]>
@@ -53,14 +48,9 @@ const measures: readonly { yields: readonly string[]; measure: Measure }[] = [
   { yields: ['puback_latency'], measure: measurePubackLatency },
   { yields: ['drain', 'disk', 'resident', 'startup'], measure: measureBacklog },
   { yields: ['fresh', 'drain_live'], measure: measureDrainLive },
-  { yields: ['two_providers'], measure: measureTwoProviders },
-  { yields: ['signing'], measure: measureSigning },
   { yields: ['mapping'], measure: measureMapping },
   { yields: ['mapping_2kb', 'mapping_topics'], measure: measureMappingShapes },
-  { yields: ['dedup'], measure: measureDedup },
-  { yields: ['ledger'], measure: measureLedger },
   { yields: ['status_latency'], measure: measureStatusLatency },
-  { yields: ['watched_16'], measure: measureWatched },
 ]
 
 // A first Ctrl-C ends the bench, and `exit` takes its processes along.
@@ -71,7 +61,6 @@ const { values } = parseArgs({
     only: { type: 'string' },
     pairs: { type: 'string', default: '3' },
     scale: { type: 'string', default: '1' },
-    signals: { type: 'string', default: '1' },
     dir: { type: 'string' },
   },
 })
@@ -79,7 +68,6 @@ const options: BenchOptions = {
   dir: values.dir ?? (await realDisk()),
   pairs: positive('pairs', values.pairs),
   scale: positive('scale', values.scale),
-  signals: positive('signals', values.signals),
 }
 const wanted = wantedNames(values.only)
 for (const { yields, measure } of measures) {

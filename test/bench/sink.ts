@@ -1,8 +1,8 @@
 // sink.ts: the ingestion service as a sink that is as fast as it can be: it accepts everything, checks nothing.
 //
-//   node test/bench/sink.ts [--closed 1] [--answerMs 0] [--closedStatus 500]     prints {"port":N}; ends with its standard input
+//   node test/bench/sink.ts [--closed 1] [--answerMs 0]     prints {"port":N}; ends with its standard input
 //
-// POST /v2/telemetry/batch   200 with the breakdown of ingestion-api.md 2.7; `closedStatus` while it is closed
+// POST /v2/telemetry/batch   200 with the breakdown of ingestion-api.md 2.7; 500 while it is closed
 // POST /v2/telemetry         202; the same while it is closed
 // POST /sink/open, /sink/close
 // GET  /sink/stats           SinkStats, about what was accepted since the last open
@@ -31,7 +31,7 @@ export type SinkStats = {
 const idHead = '"payloadId":"'
 const idLength = 36
 
-const options = numbersOf({ closed: 0, answerMs: 0, closedStatus: 500 })
+const options = numbersOf({ closed: 0, answerMs: 0 })
 let open = options.closed === 0
 let counts = { requests: 0, payloads: 0, bytes: 0, refused: 0 }
 /** After each accepted batch: when, and how many payloads there were then. */
@@ -75,7 +75,7 @@ function take(response: ServerResponse, parts: readonly Buffer[], status: 200 | 
   const requestId = `sink-${++lastRequest}`
   if (!open) {
     counts.refused += 1
-    send(response, options.closedStatus, JSON.stringify({ requestId }))
+    send(response, 500, JSON.stringify({ requestId }))
     return
   }
   const [first] = parts

@@ -1,4 +1,4 @@
-// wire.ts: MQTT 3.1.1 by hand, for the load generator and its acker: a packet library costs more per message
+// wire.ts: MQTT 3.1.1 by hand, for the load generator: a packet library costs more per message
 // than the broker that is to be measured.
 //
 // A connection has one PUBLISH as a template. Each message is that template with three numbers moved on in
@@ -26,12 +26,6 @@ export function pubackIdAt(bytes: Buffer, offset: number): number {
   return bytes[offset] === pubackByte && bytes[offset + 1] === 2 ? bytes.readUInt16BE(offset + 2) : 0
 }
 
-export function writePuback(target: Buffer, offset: number, messageId: number): void {
-  target[offset] = pubackByte
-  target[offset + 1] = 2
-  target.writeUInt16BE(messageId, offset + 2)
-}
-
 export type Publisher = {
   packetBytes: number
   payloadBytes: number
@@ -42,8 +36,6 @@ export type Publisher = {
 }
 
 export type PublisherOptions = {
-  /** What stands before the device in its topic. */
-  root: string
   device: string
   payloadBytes: number
   /** Device time of the first message; each later one is a millisecond on. */
@@ -53,13 +45,12 @@ export type PublisherOptions = {
 }
 
 export function createPublisher({
-  root,
   device,
   payloadBytes,
   firstTimeMs,
   runDigits,
 }: PublisherOptions): Publisher {
-  const topic = `${root}/${device}`
+  const topic = `telemetry/v1/${device}`
   const message = messageOf({ device, payloadBytes, firstTimeMs, runDigits })
   const template = packet(publishByte, Buffer.concat([prefixed(topic), Buffer.from([0, 0]), message]))
   const payloadAt = template.length - message.length
@@ -86,7 +77,7 @@ export function createPublisher({
 }
 
 /** A message as the example mapping reads it, padded to the size that was asked for. */
-function messageOf({ device, payloadBytes, firstTimeMs, runDigits }: Omit<PublisherOptions, 'root'>): Buffer {
+function messageOf({ device, payloadBytes, firstTimeMs, runDigits }: PublisherOptions): Buffer {
   const text = (padding: string) =>
     `{"device":"${device}","seq":"0000000000","ts":${firstTimeMs},` +
     `"gps":{"lat":51.300000,"lon":9.${runDigits},"alt":201.4,"speed":54.3,"heading":187.2,"moving":true,"satellites":12},` +
@@ -123,30 +114,4 @@ function packet(firstByte: number, rest: Buffer): Buffer {
     length.push(left > 0 ? digit | 0x80 : digit)
   } while (left > 0)
   return Buffer.concat([Buffer.from([firstByte, ...length]), rest])
-}
-
-/**
- * Calls `onPacket` for each whole packet in `bytes` and returns what is left of the last one.
- * `bodyAt` is where the variable header begins.
- */
-export function eachPacket(
-  bytes: Buffer,
-  onPacket: (firstByte: number, bodyAt: number, endAt: number) => void,
-): Buffer {
-  let at = 0
-  while (at + 2 <= bytes.length) {
-    let length = 0
-    let digit = 0
-    let bodyAt = at + 1
-    do {
-      if (bodyAt >= bytes.length) return bytes.subarray(at)
-      digit = bytes[bodyAt] ?? 0
-      length += (digit & 0x7f) * 128 ** (bodyAt - at - 1)
-      bodyAt += 1
-    } while (digit & 0x80)
-    if (bodyAt + length > bytes.length) return bytes.subarray(at)
-    onPacket(bytes[at] ?? 0, bodyAt, bodyAt + length)
-    at = bodyAt + length
-  }
-  return bytes.subarray(at)
 }

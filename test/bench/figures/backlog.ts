@@ -40,7 +40,7 @@ export async function measureBacklog(options: BenchOptions): Promise<Figure[]> {
 async function runBacklog(payloads: number, options: BenchOptions): Promise<Backlog> {
   await using folder = await makeFolder(options.dir)
   await using sink = await startSink({ closed: true })
-  const setting = { folder: folder.path, sinkPort: sink.port, signals: options.signals }
+  const setting = { folder: folder.path, sinkPort: sink.port }
   const fill = await fillSpool(setting, payloads)
   const startUpMs: number[] = []
   for (let start = 1; start < restarts; start += 1) {

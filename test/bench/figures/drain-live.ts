@@ -52,7 +52,7 @@ export async function measureDrainLive(options: BenchOptions): Promise<Figure[]>
 async function runDrain(payloads: number, withLive: boolean, options: BenchOptions): Promise<Drain> {
   await using folder = await makeFolder(options.dir)
   await using sink = await startSink({ closed: true, answerMs })
-  const setting = { folder: folder.path, sinkPort: sink.port, signals: options.signals }
+  const setting = { folder: folder.path, sinkPort: sink.port }
   await using gateway = await startGateway(setting)
   await runLoad({ port: gateway.mqttPort, messages: payloads })
   await sink.open()
