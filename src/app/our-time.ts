@@ -30,28 +30,30 @@ import {
   type OurTime,
   type TimeView,
 } from '../domain/arrival.ts'
+import type { State, StateSource } from '../domain/condition-state.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Arrival, Message } from '../domain/message.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import type { KernelClock } from './kernel-clock.ts'
 
-export type GatewayTime = OurTime & {
-  /** For what deletes or sorts by age: true time minus the wall clock, null while unknown or disputed. */
-  wallOffsetMs(this: void): number | null
-  view(): TimeView
-  /** `listener` is called when our time becomes known, or is another than was known before. */
-  onCorrection(listener: () => void): void
-  /** `listener` is called with the ms by which `now` steps: the clock was set, or is corrected. */
-  onStep(listener: (byMs: number) => void): void
-  setTrustLocal(trustLocal: boolean): void
-  /** Most devices agree that our time is off by this, in ms; below zero they are ahead of us. */
-  comparedToDevices(skewMs: number): void
-  /** Asks the kernel from now on. */
-  start(): void
-  /** From now on the service is asked through this delivery. */
-  follow(delivery: Pick<Delivery, 'clockOffsetMs'>): void
-  stop(): void
-}
+export type GatewayTime = OurTime &
+  StateSource & {
+    /** For what deletes or sorts by age: true time minus the wall clock, null while unknown or disputed. */
+    wallOffsetMs(this: void): number | null
+    view(): TimeView
+    /** `listener` is called when our time becomes known, or is another than was known before. */
+    onCorrection(listener: () => void): void
+    /** `listener` is called with the ms by which `now` steps: the clock was set, or is corrected. */
+    onStep(listener: (byMs: number) => void): void
+    setTrustLocal(trustLocal: boolean): void
+    /** Most devices agree that our time is off by this, in ms; below zero they are ahead of us. */
+    comparedToDevices(skewMs: number): void
+    /** Asks the kernel from now on. */
+    start(): void
+    /** From now on the service is asked through this delivery. */
+    follow(delivery: Pick<Delivery, 'clockOffsetMs'>): void
+    stop(): void
+  }
 
 type Known = { by: KnownBy; offsetMs: number; isDisputed: boolean }
 
@@ -87,7 +89,6 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
   /** True minus monotonic time, as the listeners know it. */
   let correctedBy: number | null = null
   let unknownSinceMs = refreshedAtMs
-  let isReported = false
   let listener: () => void = () => {}
   /** Our time minus the monotonic one, at the last look. */
   let oursMinusMonotonicMs = wallMinusMonotonicMs - sleptMs
@@ -111,6 +112,7 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
     trueTimeOf,
     wallOffsetMs: () => (known === null || known.isDisputed ? null : known.offsetMs),
     view: () => known ?? { by: null, offsetMs: null, isDisputed: false },
+    states,
     onCorrection(next) {
       listener = next
       if (known !== null) listener()
@@ -200,7 +202,7 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
     restMs = known === null ? null : Math.round(offsetMs - correctionMs)
     noteStep()
     if (known !== null) reportKnown(before, known)
-    else reportUnknown(before)
+    else if (before !== null) unknownSinceMs = refreshedAtMs
     if (known === null) return
     const trueMinusMonotonicMs = wallMinusMonotonicMs - sleptMs + offsetMs
     // A time that is learned over a slow link changes by seconds with each answer.
@@ -232,14 +234,10 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
   function reportKnown(before: Known | null, { by, offsetMs, isDisputed }: Known): void {
     const isNew = before?.by !== by || before.isDisputed !== isDisputed
     if (isNew) emit({ kind: 'clock_known', knownBy: by, offsetMs: Math.round(offsetMs), isDisputed })
-    isReported = false
   }
 
-  function reportUnknown(before: Known | null): void {
-    if (before !== null) unknownSinceMs = refreshedAtMs
-    if (isReported || refreshedAtMs - unknownSinceMs < reportUnknownMs) return
-    isReported = true
-    emit({ kind: 'clock_unknown' })
+  function* states(): Generator<State> {
+    if (known === null && refreshedAtMs - unknownSinceMs >= reportUnknownMs) yield { code: 'CLOCK_UNKNOWN' }
   }
 
   function keepFresh(): void {

@@ -2,6 +2,7 @@
 // device records are kept without a ledger, too.
 
 import type { Clock } from '../std/clock.ts'
+import type { StateSource } from '../domain/condition-state.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Config } from '../config/config.ts'
 import { providerNames } from '../delivery/config.ts'
@@ -27,7 +28,7 @@ export type OpenRecords = {
   ledger: Ledger | null
   devices: DeviceRecords
   /** For others that keep something in the same database. */
-  store: RecordsStore
+  store: RecordsStore & StateSource
   start(): void
   /** Which mapper is in force. Restores which fields its devices had, and keeps what changes. */
   follow(active: FollowedMapping): void

@@ -186,6 +186,11 @@ export type StateFacts = {
   /** Arrival minus device time: whole hours, or hours and a half. */
   DEVICES_HOURS_OFF: { offsetMs: number; devices: number; example: string }
 
+  // listeners
+  LISTENER_FAILED: { fault: GatewayError }
+  /** Failures since the last CONNECT, the last one in words, and the addresses with the most of them. */
+  TLS_HANDSHAKES_FAIL: { listener: string; detail: string; count: number; top: readonly string[] }
+
   // custody `delivered`
   /** Messages that are not acknowledged to the engine, the age of the oldest, and what that waits for. */
   CUSTODY_WAITING: { messages: number; waitedMs: number; waitsFor: string }
@@ -194,7 +199,18 @@ export type StateFacts = {
   /** The queue that did not confirm. */
   CUSTODY_STORE_FAILED: { messageSource: string; queue: 'parked' | 'dead'; why: string; retryInMs: number }
 
+  // the config
+  MAPPING_STALE: { fault: GatewayError }
+  ACCESS_STALE: { fault: GatewayError }
+  /** Changed options that are not in force. */
+  RESTART_NEEDED: { options: readonly string[] }
+
   // the gateway
+  CLOCK_UNKNOWN: object
+  LEDGER_UNAVAILABLE: { fault: GatewayError }
+  CONTROL_SOCKET_FAILED: { fault: GatewayError }
+  /** `path`: of its directory. */
+  AUDIT_LOG_FAILED: { path: string; why: string }
   /** `certificate`: what it is for, and the address or name of that. `endsSoon`: it has not ended yet. */
   CERTIFICATE_EXPIRES: { certificate: string; detail: string; endsSoon: boolean }
   /** `failures`: tries in a row; 0 where a mail relay took the alert and refused some recipients. */

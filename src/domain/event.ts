@@ -5,7 +5,6 @@
 // derived from this table. Stages import the types only.
 
 import type { EpochMs } from '../std/clock.ts'
-import type { GatewayError } from '../std/gateway-error.ts'
 import type { HeldReason } from './held.ts'
 import type { BatchId, LaneId } from './ids.ts'
 import type { FilledStore } from './kept-store.ts'
@@ -50,7 +49,6 @@ const userName = field<string | null>('MQTT user name; null where it gave none')
 const address = field<string | null>('address of the client; null where it is not known')
 const from = { clientId, userName, address }
 const connectedMs = field<number>('how long it was connected, in ms')
-const fault = field<GatewayError>('error with its code and its three sentences')
 const cause = field<string>('what caused the reload')
 
 export const eventFields = {
@@ -74,7 +72,6 @@ export const eventFields = {
   // ingest
   config_warning: { what: field<string>('what the config allows'), advice: field<string>('what to do') },
   listener_opened: { url: field<string>('address of the listener') },
-  listener_failed: { fault },
   listener_refused: {
     reason,
     detail,
@@ -93,8 +90,6 @@ export const eventFields = {
   client_disconnected: { reason, detail, clientId, identity, address, connectedMs },
   client_refused: { reason, detail, clientId, identity, address },
   client_dropped: { reason, detail, clientId, identity, address },
-  access_renewed: { listeners: count('listeners') },
-  access_refused: { fault },
   auth_failures: {
     count: count('refused passwords, tokens and users since the last such event'),
     addresses: field<readonly string[]>('addresses with most, and how many since the first failure'),
@@ -128,10 +123,6 @@ export const eventFields = {
 
   // mapping
   mapping_reloaded: { cause, sources: count('sources'), tookMs },
-  mapping_refused: { cause, fault },
-  restart_needed: {
-    options: field<readonly string[]>('changed options of the config that are not in force; none: all are'),
-  },
   ...ingestEventFields,
   ...clockEventFields,
   // delivery
@@ -206,7 +197,6 @@ export const eventFields = {
     oldestAt: field<EpochMs | null>('time of the oldest record, Unix time in ms; null for none'),
     tookMs,
   },
-  ledger_failed: { fault, retryInMs },
   ledger_set_aside: { path: field<string>('where the old records are kept'), why },
   ledger_receipts_damaged: { receipts: count('receipts') },
 

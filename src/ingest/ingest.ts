@@ -142,7 +142,7 @@ export type Ingest = {
   messageSources(): readonly MessageSourceStatus[]
   /** Null in custody `spool`. */
   custody(): CustodyView | null
-  states(): readonly State[]
+  states(): Iterable<State>
   /** What is known of the clients, by their ids. */
   readonly clients: Broker['clients'] & Pick<Access, 'isUser'>
   /** The addresses in use, as URLs; with the port that the system chose where the config has 0. */
@@ -202,12 +202,11 @@ export async function createIngest(deps: IngestDeps, first: IngestOptions): Prom
     await intake.restore()
     await access.load(options.access)
     await broker.start()
-    const failed = (fault: GatewayError) => emit({ kind: 'listener_failed', fault })
     const { handshakeFailed } = broker
     for (const [index, listener] of options.listeners.entries()) {
       const connected: ListenerDeps['connected'] = (socket, origin) =>
         broker.addConnection(socket, { ...origin, listener: index })
-      const listenerDeps: ListenerDeps = { connected, limits, clock, emit, failed, handshakeFailed }
+      const listenerDeps: ListenerDeps = { connected, limits, clock, handshakeFailed }
       listeners.push(await openListener(listenerDeps, listener, options.connectTimeoutMs))
     }
     for (const { url } of listeners) emit({ kind: 'listener_opened', url })
@@ -280,7 +279,9 @@ export async function createIngest(deps: IngestDeps, first: IngestOptions): Prom
     counters,
     messageSources,
     custody: () => custody?.view() ?? null,
-    states: () => custody?.states() ?? [],
+    *states() {
+      for (const one of [...listeners, custody]) if (one !== null) yield* one.states()
+    },
     clients: { ...broker.clients, isUser: access.isUser },
     addresses: () => listeners.map(({ url }) => url),
   }

@@ -11,6 +11,7 @@
 import { rename, rm } from 'node:fs/promises'
 import type { Clock } from '../std/clock.ts'
 import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
+import type { State, StateSource } from '../domain/condition-state.ts'
 import type { Emit } from '../domain/event.ts'
 import { hasDatabase, storeFilesAt, type CheckStore, type OpenStore, type Store } from '../storage/storage.ts'
 import { openRecords, type Records, type RecordsOptions } from './ledger-records.ts'
@@ -18,7 +19,7 @@ import { checkRecords, recordsPath, restartCure, type PreviousEnd } from './reco
 
 export { recordsPath } from './records-check.ts'
 
-export type RecordsSupervisor = {
+export type RecordsSupervisor = StateSource & {
   /** Null while the records are not open. */
   readonly records: Records | null
   /** Opens the records where they are closed and the delay is over. Never rejects. */
@@ -54,6 +55,8 @@ export function createRecordsSupervisor(
   /** False once there were records. */
   let mayCreate = true
   let failures = 0
+  /** Why they are not open; null while they are, and before the first try. */
+  let fault: GatewayError | null = null
   let nextTryMs = Number.NEGATIVE_INFINITY
   const closing = new AbortController()
   /** Until the first opening: which tables the check reads. */
@@ -66,6 +69,9 @@ export function createRecordsSupervisor(
     ensure,
     lost,
     use,
+    *states(): Generator<State> {
+      if (fault !== null) yield { code: 'LEDGER_UNAVAILABLE', fault }
+    },
     close,
   }
 
@@ -92,6 +98,7 @@ export function createRecordsSupervisor(
       }
       records = opened
       failures = 0
+      fault = null
       emit({ kind: 'ledger_opened', ...opened.totals(), tookMs: clock.monotonic() - startedMs })
     } catch (error) {
       if (!closing.signal.aborted) await failed(error)
@@ -101,11 +108,10 @@ export function createRecordsSupervisor(
 
   async function failed(error: unknown): Promise<void> {
     const { firstMs, mostMs } = options.reopen
-    const waitMs = Math.min(mostMs, firstMs * 2 ** failures)
+    nextTryMs = clock.monotonic() + Math.min(mostMs, firstMs * 2 ** failures)
     failures += 1
-    nextTryMs = clock.monotonic() + waitMs
     if (isDamage(error) && (await setAside(messageOf(error)))) return
-    emit({ kind: 'ledger_failed', fault: faultOf(error, path), retryInMs: waitMs })
+    fault = faultOf(error, path)
   }
 
   /** False where this fails, too. */
@@ -114,7 +120,7 @@ export function createRecordsSupervisor(
       await rm(asidePath, { recursive: true, force: true })
       await rename(path, asidePath)
     } catch (error) {
-      emit({ kind: 'ledger_failed', fault: faultOf(error, path), retryInMs: nextTryMs - clock.monotonic() })
+      fault = faultOf(error, path)
       return false
     }
     emit({ kind: 'ledger_set_aside', path: asidePath, why })

@@ -62,7 +62,7 @@ export { metricCatalogue, durationHistograms } from './metrics/metrics-catalogue
 export { connectFacts } from './connect-facts.ts'
 export { conditionCatalogue } from './conditions/condition-catalogue.ts'
 export { eventMeaning, eventTable } from './events/events.ts'
-export { createAudit, readAudit } from './audit/audit.ts'
+export { createAudit, readAudit, type Audit, type ChangeEnd } from './audit/audit.ts'
 export { auditFileNames } from './audit/audit-file.ts'
 export type {
   DeviceMessage,
@@ -201,6 +201,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       { clock, emit },
       { ...options.ops, spoolPath: options.spoolPath, socket: socketPlace() },
     )
+    attach({ http })
   }
 
   function socketPlace() {
@@ -212,12 +213,14 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   function detach(): void {
     for (const name of Object.keys(stages) as (keyof StageViews)[])
-      if (name !== 'ourTime' && name !== 'alerts') stages[name] = null
+      if (name !== 'ourTime' && name !== 'alerts' && name !== 'http') stages[name] = null
     recovered = 0
     history.detached()
     eventConditions.countersBegin()
     // The next stages report what is wrong then. The clock is no stage, and the spool reports its openings.
-    conditions.clearOthers((code) => code in spoolConditions || /^(CLOCK_|ALERTS_|SPOOL_)/.test(code))
+    conditions.clearOthers(
+      (code) => code in spoolConditions || /^(CLOCK_|ALERTS_|SPOOL_|CONTROL_SOCKET_|AUDIT_LOG_)/.test(code),
+    )
   }
 
   function starting(progress: string): void {

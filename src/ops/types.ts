@@ -59,9 +59,11 @@ export type StageViews = {
   spoolWork?: Pick<Spool, 'snapshot' | 'assignLane'> | null
   ledger?: (Pick<Ledger, 'query' | 'view'> & Partial<Pick<Ledger, 'forget'>>) | null
   control?: DaemonControl | null
-  ourTime?: { view(): TimeView } | null
+  reload?: StateSource | null
+  http?: StateSource | null
+  ourTime?: ({ view(): TimeView } & Partial<StateSource>) | null
   /** Where the history is kept. */
-  records?: RecordsStore | null
+  records?: (RecordsStore & Partial<StateSource>) | null
   /** Receivers of alerts. */
   alerts?: AlertsStage | null
 }

@@ -44,8 +44,7 @@ async function start({ delivery, files, baseUrl = (url) => url, listener = '' }:
   }
 }
 
-const restarts = (pipeline: Pipeline) =>
-  pipeline.events.flatMap((event) => (event.kind === 'restart_needed' ? [event.options] : []))
+const restarts = (pipeline: Pipeline) => pipeline.condition('RESTART_NEEDED')?.causes ?? []
 
 /** Publishes until the endpoint is not available, with a next try in minutes. */
 async function untilUnavailable({ pipeline, publish }: Awaited<ReturnType<typeof start>>): Promise<void> {
@@ -149,7 +148,7 @@ describe('a renewed certificate', () => {
     const { pipeline, front, publish, delivered, renew, edit } = await startWithTls()
     await edit({ ledger: '8d' })
     await pipeline.until(() => restarts(pipeline).length === 1)
-    expect(restarts(pipeline)).toEqual([['ledger.retention']])
+    expect(restarts(pipeline)).toEqual(['ledger.retention'])
 
     await edit({ to: `${front.url}/other` })
     await renew('depot-2')

@@ -86,6 +86,8 @@ stepCases(import.meta.filename, world, {
     expect(counts.corrections).toBe(counts.asked + more)
     counts.asked = counts.corrections
   },
+  states: ({ time }: World, expected: string[]) =>
+    expect([...time.states()].map(({ code }) => code)).toEqual(expected),
   events: ({ events }: World, expected: object[]) => expect(events).toMatchObject(expected),
   disputes: ({ events }: World, expected: boolean[]) =>
     expect(events.flatMap((one) => (one.kind === 'clock_known' ? [one.isDisputed] : []))).toEqual(expected),

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { onTestFinished, describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { encodeReceipt, receiptKeys } from '../../src/receipts/receipts.ts'
-import { createLedger, type Ledger, type LedgerOptions } from '../../src/ledger/ledger.ts'
+import type { State } from '../../src/domain/condition-state.ts'
+import { createLedger, createRecords, type Ledger, type LedgerOptions } from '../../src/ledger/ledger.ts'
 import { recordsPath } from '../../src/ledger/records-supervisor.ts'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
 import { openLevelStore, type OpenStore } from '../../src/storage/storage.ts'
@@ -18,6 +19,7 @@ const day = 86_400_000
 type LedgerWorld = {
   ledger: Ledger
   events: GatewayEvent[]
+  states(): State[]
   /** payloadIds of an answer, newest first. */
   ids(params?: Record<string, string>): Promise<string[]>
 }
@@ -33,23 +35,31 @@ function openLedger(
 ): LedgerWorld {
   const { openStore = openLevelStore, clock = systemClock, offsetMs = () => 0, ...changes } = options
   const events: GatewayEvent[] = []
-  const ledger = createLedger(
-    { clock, emit: (event) => void events.push(event), openStore, source: spool, clockOffsetMs: offsetMs },
-    {
-      path,
-      retentionMs: 7 * day,
-      bytesMax: 1024 ** 3,
-      followEveryMs: 3_600_000,
-      sliceReceipts: 4,
-      sliceRestMs: 0,
-      reopen: { firstMs: 0, mostMs: 0 },
-      ...changes,
+  const deps = { clock, emit: (event: GatewayEvent) => void events.push(event), openStore }
+  const ledgerOptions = {
+    path,
+    retentionMs: 7 * day,
+    bytesMax: 1024 ** 3,
+    followEveryMs: 3_600_000,
+    sliceReceipts: 4,
+    sliceRestMs: 0,
+    reopen: { firstMs: 0, mostMs: 0 },
+    ...changes,
+  }
+  const records = createRecords(deps, ledgerOptions)
+  const made = createLedger({ ...deps, records, source: spool, clockOffsetMs: offsetMs }, ledgerOptions)
+  const ledger: Ledger = {
+    ...made,
+    async stop(deadline) {
+      await made.stop(deadline)
+      await records.close()
     },
-  )
+  }
   onTestFinished(() => ledger.stop(AbortSignal.abort()))
   return {
     ledger,
     events,
+    states: () => [...records.states()],
     async ids(params = { limit: '10000' }) {
       const reply = await ledger.query(params, new AbortController().signal)
       if (reply.kind !== 'answer') throw new Error(JSON.stringify(reply))
@@ -209,13 +219,14 @@ describe('records that cannot be used', () => {
     const world = await openSpoolWorld()
     const a = await settle(world, 'a')
     const other = await openLevelStore(recordsPath(world.path))
-    const { ledger, events, ids } = openLedger(world)
+    const { ledger, events, ids, states } = openLedger(world)
     await expect(ids()).rejects.toThrow(/not open/)
-    expect(events[0]).toMatchObject({ kind: 'ledger_failed', fault: { code: 'LEDGER_LOCKED' } })
+    expect(states()).toMatchObject([{ code: 'LEDGER_UNAVAILABLE', fault: { code: 'LEDGER_LOCKED' } }])
     expect(ledger.view()).toMatchObject({ open: false, behind: 1 })
     await other.close()
     expect(await ids()).toEqual([a])
     expect(events.at(-1)).toMatchObject({ kind: 'ledger_opened' })
+    expect(states()).toEqual([])
   })
 
   test('are reopened after a failed write, and nothing is missing or listed twice', async () => {
@@ -236,21 +247,21 @@ describe('records that cannot be used', () => {
         },
       }
     }
-    const { events, ids } = openLedger(world, { openStore })
+    const { ids } = openLedger(world, { openStore })
     const settled: string[] = []
     for (let n = 0; n < 30; n += 1) settled.unshift(await settle(world, `truck-${n}`))
     for (let round = 0; round < 3; round += 1) await ids().catch(() => undefined)
     expect(await ids()).toEqual(settled)
-    expect(events.filter(({ kind }) => kind === 'ledger_failed')).toHaveLength(2)
+    expect(failures).toBe(2)
   })
 
   test('do not delay delivery: receipts wait in the spool up to a limit', async () => {
     const world = await openSpoolWorld({ changes: { receiptBytesMax: 1000 } })
     const openStore: OpenStore = () => Promise.reject(new Error('no such disk'))
-    const { ledger, events, ids } = openLedger(world, { openStore })
+    const { ledger, states, ids } = openLedger(world, { openStore })
     for (let n = 0; n < 10; n += 1) await settle(world, `truck-${n}`)
     await expect(ids()).rejects.toThrow()
-    expect(events[0]).toMatchObject({ kind: 'ledger_failed', fault: { code: 'LEDGER_UNUSABLE' } })
+    expect(states()).toMatchObject([{ code: 'LEDGER_UNAVAILABLE', fault: { code: 'LEDGER_UNUSABLE' } }])
     const { behind, missed } = ledger.view()
     expect(behind + missed).toBe(10)
     expect(missed).toBeGreaterThan(0)

@@ -74,13 +74,13 @@ describe('a gateway that refuses its spool', () => {
     const states = [stateSamples.ENDPOINT_UNAVAILABLE]
     ops.attach(stages({ providers: [provider('default')], lanes: [lane(1)], states }))
     expect(ops.status().conditions.map(({ code }) => code)).toEqual(['ENDPOINT_UNAVAILABLE'])
-    ops.emit(eventSamples.clock_unknown)
+    ops.emit(eventSamples.clock_stepped)
     ops.refusing(fault)
     ops.detach()
     expect(ops.status()).toMatchObject({ providers: [], lanes: [], totals: { payloads: 0 } })
-    expect(ops.status().conditions.map(({ code }) => code)).toEqual(['SPOOL_DAMAGED', 'CLOCK_UNKNOWN'])
+    expect(ops.status().conditions.map(({ code }) => code)).toEqual(['SPOOL_DAMAGED', 'CLOCK_STEPPED'])
     ops.emit(eventSamples.spool_recovered)
-    expect(ops.status().conditions.map(({ code }) => code)).toEqual(['CLOCK_UNKNOWN'])
+    expect(ops.status().conditions.map(({ code }) => code)).toEqual(['CLOCK_STEPPED'])
   })
 })
 

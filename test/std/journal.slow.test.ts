@@ -33,7 +33,7 @@ describe('a line of the log', () => {
       { clock: handClock(), stdout, env: { JOURNAL_STREAM: place(file.place) } },
       { level: 'debug' },
     )
-    log.write({ kind: 'audit_log_failed', path: 'audit', why: 'The disk is full.' })
+    log.write({ kind: 'gateway_stop_overdue', deadlineMs: 1000 })
     log.write({ kind: 'config_warning', what: 'One\u2028line.', advice: 'Read it.' })
     log.write({ kind: 'gateway_starting', version: '1', pid: 1, config: 'gateway.yaml' })
     stdout.end()

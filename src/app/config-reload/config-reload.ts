@@ -22,12 +22,12 @@
 // start when it is over: before, the intake has no mapping that could be swapped. A swap that failed because
 // the store was lost, or a disk that did not answer, is tried again.
 
-import { isDeepStrictEqual } from 'node:util'
 import { resolve } from 'node:path'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import { createBoundedUtf8Reader } from '../../std/file-system/utf8-text.ts'
 import { codeOf, GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
+import type { State, StateSource } from '../../domain/condition-state.ts'
 import type { Emit } from '../../domain/event.ts'
 import {
   certificateWarnings,
@@ -47,7 +47,7 @@ import {
   isSameService,
 } from './config-in-force.ts'
 
-export type ConfigReload = {
+export type ConfigReload = StateSource & {
   /** Watches the files from here on. */
   start(): Promise<void>
   reload(cause: string): Promise<ReloadReport>
@@ -96,12 +96,14 @@ export function createConfigReload(
   let present = running
   /** The same, with secrets and certificates that could be used. */
   let usable = running
-  let reported: readonly string[] = []
+  /** Why the last reload was refused; null where it was not. */
+  let refusal: GatewayError | null = null
+  let restartNeeded: readonly string[] = []
   let cancelRetry: CancelTimer = () => {}
   /** Of each part whose files could not be used when they were last read. */
   const accessFaults = new Map<Part, GatewayError>()
   let stopped = false
-  return { start, reload, inForce: () => usable, stop }
+  return { start, reload, inForce: () => usable, states, stop }
 
   async function start(): Promise<void> {
     await watch.watch([...files])
@@ -142,12 +144,13 @@ export function createConfigReload(
       await renewAccess(config, before)
       const tookMs = clock.monotonic() - startedAtMs
       emit({ kind: 'mapping_reloaded', cause, sources: config.sources.length, tookMs })
-      const restartNeeded = reportRestartNeeded(differingOptions(config, present))
+      refusal = null
+      restartNeeded = differingOptions(config, present)
       const warnings = certificateWarnings(config, clock.now()).map(({ what, act }) => `${what} ${act}`)
       return { kind: 'reloaded', sources: config.sources.length, tookMs, restartNeeded, warnings }
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
-      emit({ kind: 'mapping_refused', cause, fault: error })
+      refusal = error
       if (isTransient(error) && !stopped)
         cancelRetry = clock.after(retryMs, () => void reload('it failed before'))
       return { kind: 'refused', fault: error }
@@ -177,18 +180,11 @@ export function createConfigReload(
       }
     }
     const { ingest, ops, delivery } = config
-    const isBroker = isSameBroker(config, before)
-    if (isBroker) await attempt({ ingest }, () => renew(config))
-    const isOps = isSameOps(config, before)
-    if (isOps) await attempt({ ops }, () => renewOps(ops))
-    const isService = isSameService(config, before)
-    if (isService) await attempt({ delivery }, () => renewDelivery(config))
+    if (isSameBroker(config, before)) await attempt({ ingest }, () => renew(config))
+    if (isSameOps(config, before)) await attempt({ ops }, () => renewOps(ops))
+    if (isSameService(config, before)) await attempt({ delivery }, () => renewDelivery(config))
     const keptOf = <Name extends Part>(name: Name) => (accessFaults.has(name) ? usable : present)[name]
     usable = { ...present, ingest: keptOf('ingest'), ops: keptOf('ops'), delivery: keptOf('delivery') }
-    const [fault] = accessFaults.values()
-    if (fault !== undefined) emit({ kind: 'access_refused', fault })
-    else if (isBroker || isOps || isService)
-      emit({ kind: 'access_renewed', listeners: ingest.broker.listeners.length })
   }
 
   async function read(): Promise<Config> {
@@ -206,10 +202,10 @@ export function createConfigReload(
     }
   }
 
-  function reportRestartNeeded(options: readonly string[]): readonly string[] {
-    if (!isDeepStrictEqual(options, reported)) emit({ kind: 'restart_needed', options })
-    reported = options
-    return options
+  function* states(): Generator<State> {
+    if (refusal !== null) yield { code: 'MAPPING_STALE', fault: refusal }
+    for (const fault of accessFaults.values()) yield { code: 'ACCESS_STALE', fault }
+    if (restartNeeded.length > 0) yield { code: 'RESTART_NEEDED', options: restartNeeded }
   }
 
   async function stop(): Promise<void> {

@@ -8,8 +8,7 @@ import { chown, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '../../std/clock.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
-import type { Emit } from '../../domain/event.ts'
-import { auditFileNames, createAudit } from '../../ops/ops.ts'
+import { auditFileNames, createAudit, type Audit, type ChangeEnd } from '../../ops/ops.ts'
 import { withProgress } from '../terminal/progress.ts'
 import { printNote, type CommandIo } from '../terminal/terminal.ts'
 import { userName } from './find-daemon.ts'
@@ -34,12 +33,18 @@ export async function audited<Report extends object>(
   { spoolPath, change, request, isChange }: OfflineChange<Report>,
   work: () => Promise<Report>,
 ): Promise<Report> {
-  const emit: Emit = (event) => {
-    if (event.kind === 'audit_log_failed')
-      printNote(io, `The audit log in ${event.path} cannot be written: ${event.why}`)
+  const audit = createAudit(
+    { clock: systemClock, emit: () => undefined },
+    { folder: spoolPath, bytesMax: auditBytesMax },
+  )
+  const begin = async () => {
+    const end = await audit.begin(change, request, callerOf(io))
+    noteFailure(io, audit)
+    return async (ended: ChangeEnd) => {
+      await end(ended)
+      noteFailure(io, audit)
+    }
   }
-  const audit = createAudit({ clock: systemClock, emit }, { folder: spoolPath, bytesMax: auditBytesMax })
-  const begin = () => audit.begin(change, request, callerOf(io))
   try {
     let end = isChange === undefined && (await isSpool(spoolPath)) ? await begin() : null
     try {
@@ -55,6 +60,12 @@ export async function audited<Report extends object>(
     await audit.close()
     await keepOwner(spoolPath)
   }
+}
+
+function noteFailure(io: Pick<CommandIo, 'stderr' | 'json'>, audit: Audit): void {
+  for (const state of audit.states())
+    if (state.code === 'AUDIT_LOG_FAILED')
+      printNote(io, `The audit log in ${state.path} cannot be written: ${state.why}`)
 }
 
 async function isSpool(path: string): Promise<boolean> {

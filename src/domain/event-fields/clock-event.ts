@@ -11,6 +11,5 @@ export const clockEventFields = {
     offsetMs: field<number>(offsetMs.meaning),
     isDisputed: field<boolean>('whether the clock counts as right and the service says otherwise'),
   },
-  clock_unknown: {},
   clock_stepped: { byMs: field<number>('by how much the clock was set, in ms') },
 } as const

@@ -1,4 +1,4 @@
-// ingest-event.ts: the events of TLS of listeners, of refused clients, of message sources, and of what
+// ingest-event.ts: the events of refused clients, of message sources, and of what
 // devices send: models that are not known, and values that cannot be.
 
 import { count, device, field, source } from './event-fields.ts'
@@ -6,17 +6,7 @@ import { count, device, field, source } from './event-fields.ts'
 const messageSource = field<string>('name of the message source')
 const clientId = field<string>('MQTT client id of the connection')
 
-const listener = field<string>('address of the listener')
-
 export const listenerEventFields = {
-  listener_tls_failing: {
-    listener,
-    reason: field<string>('stable code of the last failure'),
-    detail: field<string>('the reason in words'),
-    count: count('failed handshakes since the last such event'),
-    top: field<readonly string[]>('addresses with the most of them, and their number'),
-  },
-  listener_tls_works: { listener },
   clients_refused: {
     reason: field<string>('stable code of the reason'),
     detail: field<string>('the reason in words'),

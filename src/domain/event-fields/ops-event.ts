@@ -1,7 +1,6 @@
-// ops-event.ts: the events of the HTTP server (changes by operators, their audit log, refused requests and
-// the control socket), and of alerts.
+// ops-event.ts: the events of the HTTP server (changes by operators and refused requests), and of
+// alerts.
 
-import type { GatewayError } from '../../std/gateway-error.ts'
 import { count, field, why } from './event-fields.ts'
 
 /** Why a request on ops.listen is refused. */
@@ -51,8 +50,6 @@ export const opsEventFields = {
     result: field<string>('numbers of the answer, or the error, as JSON'),
     tookMs: field<number>('duration in ms'),
   },
-  audit_log_failed: { path: field<string>('directory of the audit log'), why },
-  audit_log_written: { path: field<string>('directory of the audit log') },
   request_refused: {
     reason: field<RequestRefusal>('why the last one was refused'),
     count: count('refused requests with this reason since the last such event'),
@@ -60,8 +57,6 @@ export const opsEventFields = {
     user: field<string | null>('user that the last one named; null for none'),
     path: field<string>('path of the last one'),
   },
-  control_socket_failed: { fault: field<GatewayError>('why it cannot be opened') },
-  control_socket_opened: { path: field<string>('path of the socket') },
 }
 
 const receiver = field<string>('name of the receiver or heartbeat')

@@ -20,6 +20,7 @@ import { randomUUID } from 'node:crypto'
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import { messageOf } from '../../std/gateway-error.ts'
 import { bounded } from '../../std/quote.ts'
+import type { State, StateSource } from '../../domain/condition-state.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Caller } from '../types.ts'
 import { auditLines, openAuditFile } from './audit-file.ts'
@@ -55,7 +56,7 @@ export type AuditAnswer = {
 
 export type ChangeEnd = { status: number; value: unknown }
 
-export type Audit = {
+export type Audit = StateSource & {
   /** Call the returned function when the change has ended. Never rejects. */
   begin(change: string, request: string, by: ChangeMaker): Promise<(end: ChangeEnd) => Promise<void>>
   close(): Promise<void>
@@ -70,8 +71,15 @@ export function createAudit(
   { folder, bytesMax }: { folder: string; bytesMax: number },
 ): Audit {
   const file = openAuditFile(folder, bytesMax)
-  let hasFailed = false
-  return { begin, close: () => file.close() }
+  /** Why the last line was not written; null where it was. */
+  let why: string | null = null
+  return {
+    begin,
+    *states(): Generator<State> {
+      if (why !== null) yield { code: 'AUDIT_LOG_FAILED', path: folder, why }
+    },
+    close: () => file.close(),
+  }
 
   async function begin(change: string, params: string, by: ChangeMaker) {
     const id = randomUUID()
@@ -99,11 +107,9 @@ export function createAudit(
   async function write(line: object): Promise<void> {
     try {
       await file.append(JSON.stringify(line))
-      if (hasFailed) emit({ kind: 'audit_log_written', path: folder })
-      hasFailed = false
+      why = null
     } catch (error) {
-      emit({ kind: 'audit_log_failed', path: folder, why: messageOf(error) })
-      hasFailed = true
+      why = messageOf(error)
     }
   }
 }

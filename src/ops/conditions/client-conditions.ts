@@ -77,16 +77,6 @@ export const clientConditions = {
       'they are in order, raise the limit in ingest.broker.limits.',
     quietMs: 300_000,
   },
-  TLS_HANDSHAKES_FAIL: {
-    severity: 'warning',
-    meaning:
-      'Connections to an mqtts:// or wss:// listener fail before their CONNECT: 5 or more within 30 minutes, and none succeeded ' +
-      'since. Devices that connect there cannot send.',
-    act:
-      'Look at the reason. `doctor` checks the certificate of the listener: its dates and host names. Run `devices`: ' +
-      'it lists the addresses with their reasons. If they are none of yours, block them in the firewall.',
-    quietMs: 1_800_000,
-  },
   PROXY_HEADER_WRONG: {
     severity: 'warning',
     meaning: 'Connections are closed because of the PROXY protocol.',
@@ -94,12 +84,6 @@ export const clientConditions = {
       'Have the balancer send version 2 or 1 of the protocol, and list its addresses in proxy_protocol.trusted of ' +
       'the listener. Devices that connect directly need a listener of their own.',
     quietMs: 300_000,
-  },
-  ACCESS_STALE: {
-    severity: 'error',
-    meaning:
-      'A changed password file or certificate cannot be used. The former users or certificates stay in force.',
-    act: 'Correct the file in the condition. The gateway reads the files again as soon as they change.',
   },
   AUTH_FAILURES: {
     severity: 'warning',

@@ -69,22 +69,12 @@ export const conditionCatalogue = {
   ...spoolStateConditions,
 
   // ingest and mapping
-  LISTENER_FAILED: {
-    severity: 'critical',
-    meaning: 'Devices cannot connect to one of the listeners.',
-    act: 'See the error in the condition.',
-  },
   ...clientConditions,
   ...messageSourceConditions,
   ...custodyConditions,
   ...deviceConditions,
   ...gatewayConditions,
   ...selfConditions,
-  MAPPING_STALE: {
-    severity: 'error',
-    meaning: 'The changed config or device table has errors. The previous mapping stays in force.',
-    act: 'Correct the listed errors. The gateway reads the files again as soon as they change.',
-  },
   FIELD_LOST: {
     severity: 'warning',
     meaning:
@@ -94,13 +84,6 @@ export const conditionCatalogue = {
       'Correct the path of the field in `map` of the source (`map --explain` shows what a message has) and reload. ' +
       'Then `dead-letters remap` sends the values that are missing, and none twice. Where the devices ' +
       'do without the field, remove it from `map`.',
-  },
-  CLOCK_UNKNOWN: {
-    severity: 'warning',
-    meaning: 'It is not known whether the clock of this machine is right. Device times are not checked.',
-    act:
-      'Let the operating system synchronise the clock (timedatectl, chrony). If it is kept right in another ' +
-      'way, set clocks.trust_local. The time of the service is used as soon as it answers.',
   },
   CLOCK_STEPPED: {
     severity: 'warning',
@@ -112,11 +95,6 @@ export const conditionCatalogue = {
   },
 
   // ledger: nothing is late or lost by these
-  LEDGER_UNAVAILABLE: {
-    severity: 'warning',
-    meaning: 'The ledger cannot be written or read. Delivery is not affected.',
-    act: 'See the error in the condition.',
-  },
   LEDGER_SET_ASIDE: {
     severity: 'warning',
     meaning:

@@ -1,9 +1,11 @@
 // gateway-conditions.ts: the conditions of the gateway as a whole: of devices and their mapping, of the
 // process, of the HTTP server and the audit log, and of alerts.
 
-import { bounded } from '../../std/quote.ts'
-import { sentence } from '../events/event-text.ts'
-import type { ConditionTable } from './types.ts'
+import type { GatewayError } from '../../std/gateway-error.ts'
+import { plural } from '../../std/quantity.ts'
+import { bounded, quote } from '../../std/quote.ts'
+import { ofFault, sentence } from '../events/event-text.ts'
+import type { Cause, ConditionTable } from './types.ts'
 
 const dayMs = 86_400_000
 
@@ -16,26 +18,10 @@ export const gatewayConditions = {
     act: 'Look for the cause: `journalctl -u telemetry-gateway` before the start, `dmesg` for the disk and memory.',
     quietMs: dayMs,
   },
-  RESTART_NEEDED: {
-    severity: 'warning',
-    meaning: 'The config changed in options that need a restart. Until then the old settings are in force.',
-    act: 'Restart the gateway. No data is lost.',
-  },
   DEAD_LETTERS_WAITING: {
     severity: 'warning',
     meaning: 'Dead letters from before the start of the gateway wait for a decision.',
     act: 'Run `dead-letters list` to see the causes. Correct the cause and requeue, or purge them.',
-  },
-  CONTROL_SOCKET_FAILED: {
-    severity: 'error',
-    meaning: 'The control socket cannot be opened. Commands that change something do not work.',
-    act: 'Make its directory writable for the user of the daemon, or set ops.control_socket.',
-  },
-  AUDIT_LOG_FAILED: {
-    severity: 'error',
-    meaning:
-      'The audit log cannot be written. Changes are carried out, and are only in the log of the daemon.',
-    act: 'Check the disk and the permissions of spool.path. It is tried again with the next change.',
   },
   HTTP_PASSWORDS_REFUSED: {
     severity: 'warning',
@@ -45,7 +31,96 @@ export const gatewayConditions = {
   },
 } as const
 
-export const selfConditions: ConditionTable<'CERTIFICATE_EXPIRES' | 'ALERTS_FAILING'> = {
+type SelfCode =
+  | 'LISTENER_FAILED'
+  | 'TLS_HANDSHAKES_FAIL'
+  | 'MAPPING_STALE'
+  | 'ACCESS_STALE'
+  | 'RESTART_NEEDED'
+  | 'CLOCK_UNKNOWN'
+  | 'LEDGER_UNAVAILABLE'
+  | 'CONTROL_SOCKET_FAILED'
+  | 'AUDIT_LOG_FAILED'
+  | 'CERTIFICATE_EXPIRES'
+  | 'ALERTS_FAILING'
+
+export const selfConditions: ConditionTable<SelfCode> = {
+  LISTENER_FAILED: {
+    severity: 'critical',
+    meaning: 'Devices cannot connect to one of the listeners.',
+    act: 'See the error in the condition.',
+    cause: ofFault,
+  },
+  TLS_HANDSHAKES_FAIL: {
+    severity: 'warning',
+    meaning:
+      'Connections to an mqtts:// or wss:// listener fail before their CONNECT: 5 or more within 30 minutes, and none succeeded ' +
+      'since. Devices that connect there cannot send.',
+    act:
+      'Look at the reason. `doctor` checks the certificate of the listener: its dates and host names. Run `devices`: ' +
+      'it lists the addresses with their reasons. If they are none of yours, block them in the firewall.',
+    quietMs: 1_800_000,
+    cause: ({ listener, detail, count, top }) => ({
+      key: listener,
+      what: `No client gets through TLS on ${listener}: ${plural(count, 'connection')} failed, none succeeded since.`,
+      why: `The last one: ${sentence(detail)} Most are of ${top.map((each) => quote(each, 80)).join(', ')}.`,
+      present: count,
+    }),
+  },
+  MAPPING_STALE: {
+    severity: 'error',
+    meaning: 'The changed config or device table has errors. The previous mapping stays in force.',
+    act: 'Correct the listed errors. The gateway reads the files again as soon as they change.',
+    cause: ({ fault }) => staleOf(fault, 'The previous mapping stays in force.'),
+  },
+  ACCESS_STALE: {
+    severity: 'error',
+    meaning:
+      'A changed password file or certificate cannot be used. The former users or certificates stay in force.',
+    act: 'Correct the file in the condition. The gateway reads the files again as soon as they change.',
+    cause: ({ fault }) => staleOf(fault, 'The former ones stay in force.'),
+  },
+  RESTART_NEEDED: {
+    severity: 'warning',
+    meaning: 'The config changed in options that need a restart. Until then the old settings are in force.',
+    act: 'Restart the gateway. No data is lost.',
+    cause: ({ options }) => ({
+      what: `The config changed in ${listOf(options)}. The old settings are in force there.`,
+      why:
+        'These options take effect at the start only. All other changes are in force. Where an address changed ' +
+        'to which secrets belong, its section waits as a whole.',
+      causes: options,
+    }),
+  },
+  CLOCK_UNKNOWN: {
+    severity: 'warning',
+    meaning: 'It is not known whether the clock of this machine is right. Device times are not checked.',
+    act:
+      'Let the operating system synchronise the clock (timedatectl, chrony). If it is kept right in another ' +
+      'way, set clocks.trust_local. The time of the service is used as soon as it answers.',
+    cause: () => ({
+      why: 'No time service is known to synchronise it, and the ingestion API has not answered yet.',
+    }),
+  },
+  LEDGER_UNAVAILABLE: {
+    severity: 'warning',
+    meaning: 'The ledger cannot be written or read. Delivery is not affected.',
+    act: 'See the error in the condition.',
+    cause: ofFault,
+  },
+  CONTROL_SOCKET_FAILED: {
+    severity: 'error',
+    meaning: 'The control socket cannot be opened. Commands that change something do not work.',
+    act: 'Make its directory writable for the user of the daemon, or set ops.control_socket.',
+    cause: ofFault,
+  },
+  AUDIT_LOG_FAILED: {
+    severity: 'error',
+    meaning:
+      'The audit log cannot be written. Changes are carried out, and are only in the log of the daemon.',
+    act: 'Check the disk and the permissions of spool.path. It is tried again with the next change.',
+    cause: ({ path, why }) => ({ what: `Cannot write the audit log in ${path}.`, why: sentence(why) }),
+  },
   CERTIFICATE_EXPIRES: {
     severity: 'warning',
     meaning:
@@ -78,4 +153,25 @@ export const selfConditions: ConditionTable<'CERTIFICATE_EXPIRES' | 'ALERTS_FAIL
       present: Math.max(1, failures),
     }),
   },
+}
+
+/** Some fifty problems of a config or a device table, each with its place. */
+const problemsLengthMax = 6000
+
+/** Another problem is news, also where the first one is corrected. */
+function staleOf({ what, why, act }: GatewayError, inForce: string): Cause {
+  return {
+    what: `${what} ${inForce}`,
+    why,
+    act: `${act} The gateway reads the files again as soon as they change.`,
+    whyLengthMax: problemsLengthMax,
+    causes: [why],
+  }
+}
+
+const optionsShownMax = 12
+
+function listOf(options: readonly string[]): string {
+  const more = options.length - optionsShownMax
+  return `${options.slice(0, optionsShownMax).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }

@@ -3,7 +3,7 @@
 
 import { formatDuration, plural } from '../../std/quantity.ts'
 import type { EventName, EventOf } from '../../domain/event.ts'
-import { noKey, offsetText } from './event-text.ts'
+import { offsetText } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 type ClockEvent = Extract<EventName, `clock_${string}`>
@@ -22,16 +22,6 @@ export const clockEvents: EventTable<ClockEvent> = {
     level: { oneOf: ['info', 'warn'], of: ({ isDisputed }) => (isDisputed ? 'warn' : 'info') },
     text: knownText,
     repeats: ({ knownBy, isDisputed }) => `${knownBy}|${isDisputed}`,
-    clears: { CLOCK_UNKNOWN: noKey },
-  },
-  clock_unknown: {
-    level: 'warn',
-    repeats: () => '',
-    raises: {
-      CLOCK_UNKNOWN: () => ({
-        why: 'No time service is known to synchronise it, and the ingestion API has not answered yet.',
-      }),
-    },
   },
   clock_stepped: {
     level: 'warn',

@@ -9,7 +9,7 @@ import type {
   opsEventFields,
   RequestRefusal,
 } from '../../domain/event-fields/ops-event.ts'
-import { forProvider, noKey, ofFault, sentence } from './event-text.ts'
+import { forProvider, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}` | 'config_warning'>> = {
@@ -143,22 +143,6 @@ export const httpEvents: EventTable<keyof typeof opsEventFields> = {
       `${sentence(bounded(by, 150)).slice(0, -1)} ran ${quote(change, 100)}` +
       `${request === '' ? '' : ` with ${quote(request, 200)}`}: ${outcome}.`,
   },
-  audit_log_failed: {
-    level: 'error',
-    repeats: () => '',
-    raises: {
-      AUDIT_LOG_FAILED: ({ path, why }) => ({
-        what: `Cannot write the audit log in ${path}.`,
-        why: sentence(why),
-      }),
-    },
-  },
-  audit_log_written: {
-    meaning: 'The audit log can be written again.',
-    level: 'info',
-    text: ({ path }) => `The audit log in ${path} can be written again.`,
-    clears: { AUDIT_LOG_FAILED: noKey },
-  },
   request_refused: {
     meaning: 'Requests on ops.listen were refused. At most one line a minute for each reason.',
     level: 'warn',
@@ -177,16 +161,5 @@ export const httpEvents: EventTable<keyof typeof opsEventFields> = {
               why: `The last one came from ${quote(address, 60)}, for the user ${quote(user ?? '', 64)}.`,
             },
     },
-  },
-  control_socket_failed: {
-    level: 'error',
-    repeats: ({ fault }) => fault.code,
-    raises: { CONTROL_SOCKET_FAILED: ofFault },
-  },
-  control_socket_opened: {
-    meaning: 'The control socket is open.',
-    level: 'info',
-    text: ({ path }) => `The control socket is open: ${path}.`,
-    clears: { CONTROL_SOCKET_FAILED: noKey },
   },
 }

@@ -2,7 +2,7 @@
 
 import { formatSize, plural } from '../../std/quantity.ts'
 import type { EventName } from '../../domain/event.ts'
-import { noKey, ofFault, sentence } from './event-text.ts'
+import { sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = {
@@ -11,12 +11,6 @@ export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = 
     level: 'info',
     text: ({ records, bytes }) =>
       `The ledger is open: ${plural(records, 'payload')} in ${formatSize(bytes)}.`,
-    clears: { LEDGER_UNAVAILABLE: noKey },
-  },
-  ledger_failed: {
-    level: 'warn',
-    repeats: ({ fault }) => fault.code,
-    raises: { LEDGER_UNAVAILABLE: ofFault },
   },
   ledger_set_aside: {
     level: 'warn',

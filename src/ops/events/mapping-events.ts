@@ -4,23 +4,9 @@ import { isoTime } from '../../std/clock.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import type { EventName, EventOf } from '../../domain/event.ts'
-import { noKey } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
-type MappingEvent = Extract<
-  EventName,
-  `mapping_${string}` | 'restart_needed' | 'odometer_reset' | 'field_lost' | 'field_found'
->
-
-/** Some fifty problems of a config or a device table, each with its place. */
-const problemsLengthMax = 6000
-
-const optionsShownMax = 12
-
-function listOf(options: readonly string[]): string {
-  const more = options.length - optionsShownMax
-  return `${options.slice(0, optionsShownMax).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
-}
+type MappingEvent = Extract<EventName, `mapping_${string}` | 'odometer_reset' | 'field_lost' | 'field_found'>
 
 export const mappingEvents: EventTable<MappingEvent> = {
   mapping_reloaded: {
@@ -28,43 +14,6 @@ export const mappingEvents: EventTable<MappingEvent> = {
     level: 'info',
     text: ({ cause, sources, tookMs }) =>
       `A new mapping of ${plural(sources, 'source')} is in force after ${formatDuration(tookMs)} (${cause}).`,
-    clears: { MAPPING_STALE: noKey },
-  },
-  mapping_refused: {
-    level: 'error',
-    repeats: ({ fault }) => fault.code,
-    whyLengthMax: problemsLengthMax,
-    raises: {
-      MAPPING_STALE: ({ fault: { what, why, act } }) => ({
-        what: `${what} The previous mapping stays in force.`,
-        why,
-        act: `${act} The gateway reads the files again as soon as they change.`,
-        whyLengthMax: problemsLengthMax,
-      }),
-    },
-  },
-  restart_needed: {
-    meaning: 'The config changed in options that need a restart, or these changes were reverted.',
-    act: 'Restart the gateway to apply the changes. No data is lost.',
-    level: { oneOf: ['info', 'warn'], of: ({ options }) => (options.length === 0 ? 'info' : 'warn') },
-    text: ({ options }) =>
-      options.length === 0
-        ? 'The whole config is in force again. No restart is needed.'
-        : `The config changed in ${listOf(options)}. Restart the gateway to apply it. ` +
-          'All other changes are in force.',
-    clears: { RESTART_NEEDED: ({ options }) => (options.length === 0 ? null : undefined) },
-    raises: {
-      RESTART_NEEDED: ({ options }) =>
-        options.length === 0
-          ? null
-          : {
-              what: `The config changed in ${listOf(options)}. The old settings are in force there.`,
-              why:
-                'These options take effect at the start only. All other changes are in force. Where an address changed ' +
-                'to which secrets belong, its section waits as a whole.',
-              present: 1,
-            },
-    },
   },
   odometer_reset: {
     meaning:

@@ -17,6 +17,7 @@
 
 import type { Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
+import type { State, StateSource } from '../../domain/condition-state.ts'
 import type { Emit } from '../../domain/event.ts'
 import { createAudit } from '../audit/audit.ts'
 import type { OpsConfig } from '../config.ts'
@@ -42,7 +43,7 @@ export type HttpOptions = OpsConfig & {
   socket: SocketPlace | null
 }
 
-export type HttpServer = {
+export type HttpServer = StateSource & {
   /** With the port that the system chose where the config says 0. */
   url: string
   /** Path of the control socket; null while it is not open. */
@@ -79,7 +80,8 @@ export async function openHttp(
   let socket: SocketListener | null = null
   let opening: Promise<void> | null = null
   let isClosed = false
-  let hasFailed = false
+  /** Why the control socket cannot be opened. */
+  let fault: GatewayError | null = null
   try {
     await ensureSocket(true)
   } catch (error) {
@@ -103,6 +105,10 @@ export async function openHttp(
       sessions: rights.sessions,
       refused: new Map([...rights.refusals(), ...tcp.tlsFailures]),
     }),
+    *states(): Generator<State> {
+      if (fault !== null) yield { code: 'CONTROL_SOCKET_FAILED', fault }
+      yield* audit.states()
+    },
     async close() {
       isClosed = true
       cancelLook()
@@ -128,16 +134,14 @@ export async function openHttp(
     socket = null
     try {
       socket = await listenOnControlSocket(answers.onSocket, place)
-      if (hasFailed) emit({ kind: 'control_socket_opened', path: place.path })
-      hasFailed = false
+      fault = null
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       // At the start that is another gateway, as for a port.
       if (isStart && error.code === 'ADDRESS_IN_USE') throw error
       // The directory of the spool is created when the spool is opened; then it is tried again.
       if (isStart) return
-      emit({ kind: 'control_socket_failed', fault: error })
-      hasFailed = true
+      fault = error
     }
   }
 }

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { heldActs } from '../../../src/ops/conditions/delivery-conditions.ts'
 import type { EventName, GatewayEvent } from '../../../src/domain/event.ts'
-import type { ProviderName } from '../../../src/domain/ids.ts'
 import type { ConditionCode } from '../../../src/ops/conditions/condition-catalogue.ts'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
 import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
@@ -15,8 +14,6 @@ import { stepCases } from '../../support/step-cases.ts'
 /** The sample of a name, or the sample with other fields. */
 type Written<Name extends string = EventName> = Name | Partial<Record<Name, object>>
 type World = ReturnType<typeof world>
-
-const other = 'other' as ProviderName
 
 function world() {
   const clock = handClock()
@@ -42,25 +39,11 @@ stepCases(import.meta.filename, world, {
   apply: ({ rules }: World, events: Written | Written[]) => {
     for (const event of [events].flat()) rules.apply(eventOf(event))
   },
-  /** That it is over for another provider ends nothing. */
-  lifetime: ({ rules, codes }: World, [code, begins, ends]: [string, Written, Written]) => {
-    const end = eventOf(ends)
-    rules.apply(eventOf(begins))
-    expect(codes()).toEqual([code])
-    if ('provider' in end) rules.apply({ ...end, provider: other })
-    expect(codes()).toEqual([code])
-    rules.apply(end)
-    expect(codes()).toEqual([])
-  },
   /** All states that hold now. */
   holds: ({ conditions }: World, states: Written<StateCode> | Written<StateCode>[]) =>
     conditions.look([states].flat().map((one) => presentOf(stateOf(one)))),
   shows: ({ conditions, open }: World, [state, texts]: [Written<StateCode>, object]) => {
     conditions.look([presentOf(stateOf(state))])
-    expect(open()[0]).toMatchObject(texts)
-  },
-  says: ({ rules, open }: World, [event, texts]: [Written, object]) => {
-    rules.apply(eventOf(event))
     expect(open()[0]).toMatchObject(texts)
   },
   counters: ({ rules }: World, [letters, kept, dropped = 0]: [number, number | null, number?]) =>

@@ -1,16 +1,15 @@
 // handshake-failures.ts: finds listeners on which no TLS connection gets as far as a CONNECT: an expired
 // certificate, an authority that the devices do not know, devices that do not speak TLS.
 //
-//   5 failures within 30 minutes, and no CONNECT since  -> listener_tls_failing, then at most one in 10 s
-//   a CONNECT over TLS                                  -> listener_tls_works
+//   5 failures within 30 minutes, and no CONNECT since      the state TLS_HANDSHAKES_FAIL holds
+//   a CONNECT over TLS, or no failure for 30 minutes        it is over
 //
 // Only failures of devices count: not HTTP, and nothing that sends no byte. Port scanners can raise the
-// condition where nothing else connects; it ends by itself (quietMs). Memory: one record for each listener
-// with at most 50 addresses.
+// condition where nothing else connects. Memory: one record for each listener with at most 50 addresses.
 
 import type { Clock } from '../../../std/clock.ts'
 import type { TlsFailure } from '../../../std/tls/tls.ts'
-import type { Emit } from '../../../domain/event.ts'
+import type { State, StateSource } from '../../../domain/condition-state.ts'
 import { refusals } from '../client-faults.ts'
 
 /** What becomes of a connection after its handshake. */
@@ -21,7 +20,7 @@ export type TlsUse = {
   closedUnused(): void
 }
 
-export type HandshakeFailures = {
+export type HandshakeFailures = StateSource & {
   failed(reason: TlsFailure, address: string | null): void
   /** A client has sent its CONNECT. */
   succeeded(): void
@@ -29,58 +28,58 @@ export type HandshakeFailures = {
 
 const failuresMin = 5
 const windowMs = 1_800_000
-const reportEveryMs = 10_000
 const addressesMax = 50
 const shownMax = 5
 
 const notCounted: ReadonlySet<TlsFailure> = new Set(['http_on_tls_port'])
 
 export function createHandshakeFailures(
-  { clock, emit }: { clock: Clock; emit: Emit },
+  clock: Clock,
   /** Known when the listener is open. */
   urlOf: () => string,
 ): HandshakeFailures {
   /** Times of the last failures since the last CONNECT, at most `failuresMin`. */
   let times: number[] = []
   let addresses = new Map<string, number>()
-  let unreported = 0
-  let reportedAtMs: number | null = null
-  return { failed, succeeded }
+  /** Failures since the last CONNECT, and the last of them. */
+  let count = 0
+  let last: TlsFailure | null = null
+  let isFailing = false
+  return { failed, succeeded, states }
 
   function failed(reason: TlsFailure, address: string | null): void {
     if (notCounted.has(reason)) return
     const now = clock.monotonic()
+    if (isOver(now)) succeeded()
     times = [...times, now].slice(-failuresMin)
-    unreported += 1
+    last = reason
+    count += 1
     const name = address ?? 'an unknown address'
     const known = addresses.get(name)
     if (known !== undefined || addresses.size < addressesMax) addresses.set(name, (known ?? 0) + 1)
     const [oldest = now] = times
-    if (times.length < failuresMin || now - oldest > windowMs) return
-    if (reportedAtMs !== null && now - reportedAtMs < reportEveryMs) return
-    const top = [...addresses]
-      .sort(([, a], [, b]) => b - a)
-      .slice(0, shownMax)
-      .map(([name, count]) => `${name} (${count})`)
-    emit({
-      kind: 'listener_tls_failing',
-      listener: urlOf(),
-      reason,
-      detail: refusals[reason],
-      count: unreported,
-      top,
-    })
-    reportedAtMs = now
-    unreported = 0
-    addresses.clear()
+    if (times.length === failuresMin && now - oldest <= windowMs) isFailing = true
   }
 
   function succeeded(): void {
-    if (times.length === 0) return
-    if (reportedAtMs !== null) emit({ kind: 'listener_tls_works', listener: urlOf() })
+    if (last === null) return
     times = []
     addresses = new Map()
-    unreported = 0
-    reportedAtMs = null
+    count = 0
+    last = null
+    isFailing = false
+  }
+
+  function* states(): Generator<State> {
+    if (!isFailing || last === null || isOver(clock.monotonic())) return
+    const top = [...addresses]
+      .sort(([, a], [, b]) => b - a)
+      .slice(0, shownMax)
+      .map(([name, failures]) => `${name} (${failures})`)
+    yield { code: 'TLS_HANDSHAKES_FAIL', listener: urlOf(), detail: refusals[last], count, top }
+  }
+
+  function isOver(now: number): boolean {
+    return now - (times.at(-1) ?? now) >= windowMs
   }
 }

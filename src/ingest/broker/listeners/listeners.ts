@@ -18,7 +18,7 @@ import {
   type Connection,
   type ConnectionLimits,
 } from '../connection-limits/connection-limits.ts'
-import type { Emit } from '../../../domain/event.ts'
+import type { State, StateSource } from '../../../domain/condition-state.ts'
 import type { DeviceSocket } from '../gate/device-socket.ts'
 import { listenUrlText } from './listen-url.ts'
 import { createHandshakeFailures, type TlsUse } from './handshake-failures.ts'
@@ -37,7 +37,7 @@ export type ListenerOptions = {
   proxyTrusted?: readonly Subnet[]
 }
 
-export type Listener = {
+export type Listener = StateSource & {
   /** Its address, with the port that the system chose. */
   readonly url: string
   /** For the next handshakes; throws where the new texts cannot be used, and keeps the old ones. */
@@ -51,10 +51,8 @@ export type ListenerDeps = {
   connected: (socket: DeviceSocket, origin: ConnectionOrigin) => void
   limits: Pick<ConnectionLimits, 'mayConnect' | 'admit' | 'admitProxy' | 'clientNamed' | 'refuse' | 'end'>
   clock: Clock
-  emit: Emit
   /** A connection ended in its TLS handshake or before its CONNECT, and not because of a limit. */
   handshakeFailed: (reason: TlsFailure, address: string | null) => void
-  failed: (fault: GatewayError) => void
 }
 
 type ConnectionOrigin = { certificateName: string | null; connection: Connection; tls: TlsUse | null }
@@ -81,7 +79,9 @@ export function openListener(
 
   const { limits, clock } = deps
   let url = urlOf(port)
-  const failures = createHandshakeFailures(deps, () => url)
+  const failures = createHandshakeFailures(clock, () => url)
+  /** Why no connection can be accepted; null after the next one that was. */
+  let fault: GatewayError | null = null
   const isTrusted = proxyTrusted === undefined ? null : createTrust(proxyTrusted)
   const secure = tls === null ? null : createSecureServer(tls)
   const webSockets =
@@ -95,13 +95,18 @@ export function openListener(
     server.once('error', (error) => reject(unavailable(urlOf(port), error)))
     server.listen({ host, port, backlog }, () => {
       server.removeAllListeners('error')
-      server.on('error', (error) => deps.failed(unavailable(urlOf(port), error)))
+      server.on('error', (error) => (fault = unavailable(url, error)))
       const { port: chosen } = server.address() as AddressInfo
       const renew = (next: ListenerTls | null) => void (next !== null && secure?.renew(next))
       url = urlOf(chosen)
-      resolve({ url, renew, close: () => void server.close() })
+      resolve({ url, renew, states, close: () => void server.close() })
     })
   })
+
+  function* states(): Generator<State> {
+    if (fault !== null) yield { code: 'LISTENER_FAILED', fault }
+    yield* failures.states()
+  }
 
   /** Asked for each connection before it gets a socket. */
   function mayConnect(address: string): boolean {
@@ -112,6 +117,7 @@ export function openListener(
   }
 
   function onSocket(socket: Socket): void {
+    fault = null
     // A broken handshake, or an error before the broker handles errors, must not end the process.
     socket.on('error', destroyAtError)
     const address = plainAddress(socket.remoteAddress)

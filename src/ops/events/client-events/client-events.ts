@@ -7,12 +7,12 @@ import { formatDuration, plural } from '../../../std/quantity.ts'
 import { bounded, quote } from '../../../std/quote.ts'
 import type { EventName, EventOf } from '../../../domain/event.ts'
 import type { Cause } from '../../conditions/types.ts'
-import { fromText, noKey, ofFault, sentence } from '../event-text.ts'
+import { fromText, sentence } from '../event-text.ts'
 import type { EventTable } from '../types.ts'
 
 type ClientEvent = Extract<
   EventName,
-  `${'auth' | 'access' | 'listener' | 'client' | 'clients' | 'publish' | 'session'}_${string}`
+  `${'auth' | 'listener' | 'client' | 'clients' | 'publish' | 'session'}_${string}`
 >
 
 export const clientEvents: EventTable<ClientEvent> = {
@@ -20,12 +20,6 @@ export const clientEvents: EventTable<ClientEvent> = {
     meaning: 'Devices can connect to this address.',
     level: 'info',
     text: ({ url }) => `Listening for devices on ${url}.`,
-    clears: { LISTENER_FAILED: noKey },
-  },
-  listener_failed: {
-    level: 'error',
-    repeats: ({ fault }) => fault.code,
-    raises: { LISTENER_FAILED: ofFault },
   },
   listener_refused: {
     meaning:
@@ -41,26 +35,6 @@ export const clientEvents: EventTable<ClientEvent> = {
       WEBSOCKET_REFUSED: (event) =>
         refusedFor('websocket_', event) ?? refusedFor('http_', event) ?? refusedFor('not_http', event),
     },
-  },
-  listener_tls_failing: {
-    level: 'warn',
-    repeats: ({ listener }) => listener,
-    raises: {
-      TLS_HANDSHAKES_FAIL: ({ listener, detail, count, top }) => ({
-        key: listener,
-        times: count,
-        what: (times) =>
-          `No client gets through TLS on ${listener}: ${plural(times, 'connection')} failed, none succeeded since.`,
-        why: `The last one: ${sentence(detail)} ${topOf(top)}`,
-      }),
-    },
-  },
-  listener_tls_works: {
-    meaning: 'A client got through TLS again on this listener.',
-    level: 'info',
-    text: ({ listener }) => `A client got through TLS again on ${listener}.`,
-    repeats: ({ listener }) => listener,
-    clears: { TLS_HANDSHAKES_FAIL: ({ listener }) => listener },
   },
   client_paused: {
     meaning:
@@ -109,23 +83,6 @@ export const clientEvents: EventTable<ClientEvent> = {
     raises: {
       CONTROL_PACKETS_LIMITED: (event) => droppedFor('too_many_control_packets', event),
       PARTIAL_PACKETS_FULL: (event) => droppedFor('partial_packets_full', event),
-    },
-  },
-  access_renewed: {
-    meaning: 'Users, tokens and certificates were read again. They are in force; open connections stay.',
-    level: 'debug',
-    text: () => 'Users, tokens and certificates were read again.',
-    clears: { ACCESS_STALE: noKey },
-  },
-  access_refused: {
-    level: 'error',
-    repeats: ({ fault }) => fault.code,
-    raises: {
-      ACCESS_STALE: ({ fault: { what, why, act } }) => ({
-        what: `${what} The former ones stay in force.`,
-        why,
-        act: `${act} The gateway reads the files again as soon as they change.`,
-      }),
     },
   },
   auth_failures: {
