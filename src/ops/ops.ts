@@ -93,6 +93,7 @@ export { answerShape, statusSchema, type Status } from './status-schema/status-s
 export type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'
 
 const lookEveryMs = 1000 // A state that lasts shorter may be missed.
+const looksToSum = 10 // The sums take more counters than the states do.
 
 export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const { clock, version, stdout, env } = deps
@@ -112,6 +113,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   let notReady: string | null = 'starting'
   let refusal: GatewayError | null = null
   let isStopping = false
+  let looks = 0
   let http: HttpServer | null = null
   let cancelLook: CancelTimer = () => {}
 
@@ -168,8 +170,10 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   function lookAgain(): void {
     cancelLook = clock.after(lookEveryMs, lookAgain)
     past.restore(stages.records ?? null)
+    looks += 1
     try {
-      reconcile()
+      conditions.look(causes())
+      if (looks % looksToSum === 0) checkSums()
     } catch {
       // A stage has a fault: /status and the alerts say it.
     }
@@ -263,8 +267,13 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     await Promise.all([server?.close(), notify.close()])
   }
 
+  /** For who asks. */
   function reconcile(): void {
     conditions.look(causes())
+    checkSums()
+  }
+
+  function checkSums(): void {
     const { spool } = stages
     const totals = spool?.totals()
     const isLost = spool?.holdReason() === 'store_lost'

@@ -87,6 +87,7 @@ export function createWriteWatch({ clock, ended }: Deps): WriteWatch {
   }
 
   function slowness(): { p99Ms: number; writes: number } | null {
+    if (slow.length === 0 && ageMs() < slowMs) return null
     const fromMs = clock.monotonic() - windowS * 1000
     slow = slow.filter(({ endedMs }) => endedMs > fromMs)
     const age = ageMs()

@@ -36,6 +36,10 @@ export function createBacklogCheck({ clock, lanes, providers }: BacklogDeps) {
 
   function* states(): Generator<State> {
     const backlogs = backlogsOf(lanes(), clock.now())
+    if (backlogs.size === 0) {
+      watched.clear()
+      return
+    }
     for (const { name, endpoint, lastAcceptedAt, ratePerS } of providers()) {
       const { waitedMs, ...backlog } = backlogs.get(name) ?? nothing
       const isDelivering =

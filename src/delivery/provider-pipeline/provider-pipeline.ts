@@ -279,10 +279,11 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   }
 
   function look(): Sight {
+    const lanes = spool.lanes()
     return {
       ...sightOf(session.batches),
-      isLaneDue: scheduler.isDue(spool.lanes()),
-      hasPending: spool.lanes().some((lane) => lane.provider === provider && lane.pending > 0),
+      isLaneDue: scheduler.isDue(lanes),
+      hasPending: lanes.some((lane) => lane.provider === provider && lane.pending > 0),
       isEndpointAvailable: session.down === null && endpoint.view().state === 'available',
       isSpoolSlow: spool.writeState() !== 'fine',
       waitingForPlace: places.waiting(),

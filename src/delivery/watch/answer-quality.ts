@@ -99,8 +99,10 @@ export function createAnswerQuality({ isAvailable }: Deps, options: Options): An
   }
 
   function* states(): Generator<State> {
-    const { limitMs: _, ...slow } = slowOf()
-    if (open.slow) yield { code: 'SERVICE_SLOW', provider, ...slow }
+    if (open.slow) {
+      const { limitMs: _, ...slow } = slowOf()
+      yield { code: 'SERVICE_SLOW', provider, ...slow }
+    }
     if (open.requests) yield { code: 'REQUESTS_FAILING', provider, ...requestsOf() }
     if (open.payloads) yield { code: 'PAYLOADS_FAILING', provider, ...payloadsOf() }
   }

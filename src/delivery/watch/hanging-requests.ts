@@ -35,6 +35,7 @@ export function createHangingRequests({ clock }: { clock: Clock }): HangingReque
   const requests = new Map<number, Request>()
   const answers = new Float64Array(answersMax)
   let answersSeen = 0
+  let limitMs = limitUnknownMs
   let numbers = 0
 
   return {
@@ -50,6 +51,7 @@ export function createHangingRequests({ clock }: { clock: Clock }): HangingReque
     answered(tookMs) {
       answers[answersSeen % answersMax] = tookMs
       answersSeen += 1
+      limitMs = limitNowMs()
     },
     look,
     dueAtMs,
@@ -57,11 +59,10 @@ export function createHangingRequests({ clock }: { clock: Clock }): HangingReque
 
   function look(): Hanging | null {
     const nowMs = clock.monotonic()
-    const limitMs = limitNowMs()
     let count = 0
     let oldestMs = nowMs
     for (const request of requests.values()) {
-      if (nowMs < hangsAtMs(request, limitMs)) continue
+      if (nowMs < hangsAtMs(request)) continue
       count += 1
       oldestMs = Math.min(oldestMs, request.startedMs)
     }
@@ -70,21 +71,19 @@ export function createHangingRequests({ clock }: { clock: Clock }): HangingReque
 
   function dueAtMs(): number | null {
     const nowMs = clock.monotonic()
-    const limitMs = limitNowMs()
     let earliestMs = Number.POSITIVE_INFINITY
     for (const request of requests.values()) {
-      const atMs = hangsAtMs(request, limitMs)
+      const atMs = hangsAtMs(request)
       if (atMs > nowMs) earliestMs = Math.min(earliestMs, atMs)
     }
     return earliestMs === Number.POSITIVE_INFINITY ? null : earliestMs
   }
 
-  function hangsAtMs({ startedMs, uploadMs }: Request, limitMs: number): number {
+  function hangsAtMs({ startedMs, uploadMs }: Request): number {
     return startedMs + (uploadMs > uploadSlowMs ? Math.max(limitMs, 1.5 * uploadMs) : limitMs)
   }
 
   function limitNowMs(): number {
-    if (answersSeen === 0) return limitUnknownMs
     const sorted = answers.slice(0, Math.min(answersSeen, answersMax)).toSorted()
     const median = sorted[(sorted.length - 1) >> 1] ?? 0
     return Math.max(limitMinMs, Math.min(limitMaxMs, 2 * median))
