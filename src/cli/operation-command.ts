@@ -3,6 +3,7 @@
 // text. Where no daemon runs, some commands find the same answer in its spool.
 
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { zonedTime, type EpochMs } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import {
   effects,
@@ -57,25 +58,28 @@ export function operationCommand(name: string, io: CommandIo, done: Done, more: 
       const given = parametersOf(command, operation)
       const other = more.instead?.(options as never, given, io) ?? null
       if (other !== null) return done(await other)
+      checked(operation, given)
+      const answer = await answerOf(operation, { given, options, io }, more)
+      // Again: now the zone of the gateway is known.
       const { values } = checked(operation, given)
-      const answer = await answerOf(operation, { values, params: given.params, options, io }, more)
       printOperation(operation, answer, { values, options, io })
       return done(operation.isDone?.(answer, values) === false ? 1 : 0)
     })
 }
 
-type Asked = { values: unknown; params: URLSearchParams; options: DaemonOptions; io: CommandIo }
+type Asked = { given: GivenParameters; options: DaemonOptions; io: CommandIo }
 
 async function answerOf(operation: Operation, asked: Asked, { atRest, byConfig }: CommandMore) {
-  const { values, options, io } = asked
-  const request = requestOf(operation, asked.params)
+  const { given, options, io } = asked
+  const request = requestOf(operation, given.params)
+  const values = () => checked(operation, given).values
   if (atRest !== undefined)
-    return requestOrOpen(options as SpoolOptions, io, request, (path) => atRest(path, values, io))
+    return requestOrOpen(options as SpoolOptions, io, request, (path) => atRest(path, values(), io))
   try {
     return await requestByOptions(options, io, request)
   } catch (error) {
     if (byConfig === undefined || options.config === undefined || !isUnreachable(error)) throw error
-    return byConfig(options.config, values, io)
+    return byConfig(options.config, values(), io)
   }
 }
 
@@ -204,10 +208,20 @@ export function printOperation(
   const asks = 'yes' in operation.parameters.shape
   printAnswer(io, options, answer, (_, width) =>
     textOfLines([
+      ...timesLine(operation, values),
       ...linesOfBlocks(operation.text?.(answer, { now: at, values, prints }) ?? [], width),
       ...(dryRun && effects[operation.effect].isRecorded
         ? [`Nothing was changed.${asks ? ' Add --yes to do it.' : ''}`]
         : []),
     ]),
   )
+}
+
+/** As which times those that were given were read: they are of the zone of the gateway. */
+export function timesLine({ parameters }: Operation, values: unknown): string[] {
+  const read = Object.entries(values as Record<string, unknown>).filter(
+    ([name, value]) => value !== undefined && metaOf(parameters.shape[name]).form.isTime,
+  )
+  const times = read.map(([name, at]) => `${name} ${zonedTime(at as EpochMs)}`)
+  return times.length === 0 ? [] : [`Only ${times.join(', ')}.`]
 }

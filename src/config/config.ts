@@ -33,6 +33,7 @@ import {
   controlSocketPath,
   logSchema,
   opsPlacesSchema,
+  opsZoneSchema,
   opsSchema,
   socketPathProblem,
   type HostPort,
@@ -180,10 +181,17 @@ export async function loadDaemonPlaces(path: string, deps: LoadConfigDeps): Prom
   return { listen: ops.listen, controlSocket, spoolPath: at(spool.path) }
 }
 
-/** `spool.path` alone, absolute: for commands that open the spool where no daemon runs. */
-export async function loadSpoolPath(path: string, deps: LoadConfigDeps): Promise<string> {
-  const { spool } = await loadSections(path, { spool: spoolSchema.prefault({}) }, deps)
-  return resolve(dirname(resolve(path)), spool.path)
+/**
+ * `spool.path`, absolute, and `ops.time_zone`: for commands that open the spool where no daemon runs. Nothing
+ * else of the config has to be right.
+ */
+export async function loadSpoolPlace(
+  path: string,
+  deps: LoadConfigDeps,
+): Promise<{ spoolPath: string; timeZone: string | undefined }> {
+  const sections = { spool: spoolSchema.prefault({}), ops: opsZoneSchema }
+  const { spool, ops } = await loadSections(path, sections, deps, ['spool', 'ops.time_zone'])
+  return { spoolPath: resolve(dirname(resolve(path)), spool.path), timeZone: ops.time_zone }
 }
 
 /** The device table, also of a config with problems elsewhere. Null: none, or its options have problems. */

@@ -46,6 +46,24 @@ const placesShape = {
 
 export const opsPlacesSchema = z.object(placesShape).prefault({})
 
+const zoneShape = {
+  time_zone: z
+    .string()
+    .refine(isTimeZone, {
+      error: ({ input }) =>
+        `must be a name of the IANA database such as Europe/Berlin, found ${quote(String(input), 64)}`,
+    })
+    .optional()
+    .describe(
+      'Time zone of what people read and write: times on the page, in alerts and in the output of commands, ' +
+        'the hour of the digest, and times without a zone in requests. A name of the IANA database, such as ' +
+        '`Europe/Berlin`. Default: the zone of the machine. JSON and logs have UTC.',
+    ),
+}
+
+/** For commands that open the spool where no daemon runs. */
+export const opsZoneSchema = z.object(zoneShape).prefault({})
+
 export const opsSchema = z
   .strictObject({
     ...placesShape,
@@ -155,18 +173,7 @@ export const opsSchema = z
       })
       .prefault({})
       .describe('Records of devices: what `devices` and /devices show, over restarts and reloads.'),
-    time_zone: z
-      .string()
-      .refine(isTimeZone, {
-        error: ({ input }) =>
-          `must be a name of the IANA database such as Europe/Berlin, found ${quote(String(input), 64)}`,
-      })
-      .optional()
-      .describe(
-        'Time zone of what people read and write: times on the page, in alerts and in the output of commands, ' +
-          'the hour of the digest, and times without a zone in requests. A name of the IANA database, such as ' +
-          '`Europe/Berlin`. Default: the zone of the machine. JSON and logs have UTC.',
-      ),
+    ...zoneShape,
     audit_max_bytes: size({ minBytes: 64 * 1024, maxBytes: 1024 ** 3 })
       .prefault('16MiB')
       .describe(

@@ -33,7 +33,7 @@
 //   a stage throws         /status answers 500 with the reason; everything else works
 //   systemd-notify hangs   it is killed after 5 s; see systemd-notify.ts
 
-import { useTimeZone, type CancelTimer } from '../std/clock.ts'
+import { useTimeZone, type CancelTimer, type EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { GatewayEvent } from '../domain/event.ts'
 import { conservationOf, createConservationCheck, gonePayloads } from './conservation-check.ts'
@@ -101,7 +101,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const startedAt = clock.now()
   const stages: StageViews = { ingest: null, spool: null, delivery: null }
   const log = createLog({ clock, stdout, env }, options.log)
-  const past = createConditionHistory({ clock })
+  const past = createConditionHistory({ clock, ourNow })
   const conditions = createConditions({ clock, cleared: past.cleared, emit })
   const causes = createCauses(stages, () => refusal)
   const eventConditions = createEventConditions(conditions)
@@ -140,6 +140,11 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     situation,
     url: () => http?.url ?? null,
     control: () => (http?.socketPath ? `unix:${http.socketPath}` : null),
+  }
+
+  /** What people name is a time of the gateway, also where the clock of the machine is wrong. */
+  function ourNow(): EpochMs {
+    return stages.ourTime?.now() ?? clock.now()
   }
 
   function emit(event: GatewayEvent): void {
@@ -192,6 +197,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       {
         version,
         now: clock.now,
+        ourNow,
         status,
         notReady: () => notReadyOf({ notReady, stages }),
         verdict: () => verdictAnswer(verdictSource(view())),

@@ -61,7 +61,7 @@ export type StageViews = {
   control?: DaemonControl | null
   reload?: StateSource | null
   http?: StateSource | null
-  ourTime?: ({ view(): TimeView } & Partial<StateSource>) | null
+  ourTime?: ({ view(): TimeView; now(): EpochMs } & Partial<StateSource>) | null
   /** Where the history is kept. */
   records?: (RecordsStore & Partial<StateSource>) | null
   /** Receivers of alerts. */

@@ -64,6 +64,56 @@ test('a command of a machine in another zone writes the zone of the gateway', as
   expect(stdout).toMatch(/^2026-01-15 17:30:00 GMT\+5:30 {2}error SPOOL_FULL/)
 })
 
+test('times that a person gives are of the gateway, which says as which it has read them', async () => {
+  const urls: string[] = []
+  const gateway = createServer((request, response) => {
+    urls.push(request.url ?? '')
+    response.setHeader('gateway-time-zone', 'Asia/Kolkata')
+    const empty = { entries: [], next: null, oldestAt: null, behind: 0 }
+    response.end(JSON.stringify({ changes: [], more: false, damaged: 0, ...empty }))
+  })
+  await once(gateway.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void gateway.close())
+  const url = `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`
+  useTimeZone('America/New_York')
+  const audit = await runCli(['audit', '--since', '2026-01-15T14:03', '--until', '2h', '--url', url])
+  expect(audit.stdout).toMatch(
+    /^Only since 2026-01-15 14:03:00 GMT\+5:30, until 20\S+ \S+ GMT\+5:30\.\nThe audit log/,
+  )
+  useTimeZone('America/New_York')
+  const ledger = await runCli(['ledger', '--from', '2026-01-15T14:03', '--url', url])
+  expect(ledger.stdout).toContain('Payloads measured from 2026-01-15 14:03:00 GMT+5:30:')
+  const sent = urls.map((one) => Object.fromEntries(new URL(one, url).searchParams))
+  expect(sent).toEqual([
+    { since: '2026-01-15T14:03', until: '2h' },
+    { from: '2026-01-15T14:03', limit: '100' },
+  ])
+})
+
+test('without a daemon, times are read and shown in the zone of the config', async () => {
+  const pipeline = await startPipeline({ config: configText({ ops: 'time_zone: Asia/Kathmandu' }) })
+  const { ops, control } = pipeline.gateway.addresses
+  expect((await runCli(['reload', '--url', control])).status).toBe(0)
+  const count = async (query: string) => {
+    const answer = await fetch(`${ops}/audit?${query}`)
+    return ((await answer.json()) as { changes: unknown[] }).changes.length
+  }
+  const minutesAgo = (minutes: number) => zonedTime(Date.now() - minutes * 60_000).slice(0, 16)
+  expect(await count(`since=${minutesAgo(2)}`)).toBe(1)
+  expect(await count(`until=${minutesAgo(2)}`)).toBe(0)
+  await pipeline.gateway.stop('by the test')
+  const config = join(pipeline.folder, 'gateway.yaml')
+  const audit = async (option: string) => {
+    const since = minutesAgo(2)
+    useTimeZone('America/New_York')
+    return (await runCli(['audit', option, since, '--config', config])).stdout
+  }
+  expect(await audit('--since')).toMatch(/^Only since \S+ \S+ GMT\+5:45\.\n.*reload/)
+  expect(await audit('--until')).toMatch(
+    /^Only until \S+ \S+ GMT\+5:45\.\nThe audit log has no such change\./,
+  )
+})
+
 test('a zone that is none is a problem of the config', async () => {
   const file = join(await newFolder(), 'gateway.yaml')
   await writeFile(file, 'ops: { time_zone: Europe/Nowhere }\n')

@@ -172,6 +172,20 @@ describe('a muted device stays muted for as long as a person said', () => {
   })
 })
 
+test.each([-20, 20])('a condition is known until a date of the true time, %i days off', async (days) => {
+  const pipeline = await startPipeline({ config: configOf(), deps: { clock: settableClock(days * dayMs) } })
+  const truck = await pipeline.device('truck-1')
+  truck.publish({ topic: topicOf('truck-1'), payload: 'no JSON', messageId: 1 })
+  await publish(pipeline, 'truck-2')
+  await pipeline.until(() => pipeline.status().clock.known && pipeline.codes().includes('DEAD_LETTERS'))
+  const until = new Date(systemClock.now() + 3 * dayMs).toISOString()
+  const words = ['conditions', 'acknowledge', 'DEAD_LETTERS', '--until', until]
+  expect((await runCli([...words, '--url', pipeline.gateway.addresses.control])).stderr).toBe('')
+  expect(pipeline.status().conditions.find(({ code }) => code === 'DEAD_LETTERS')?.known).toMatchObject({
+    untilAt: until,
+  })
+})
+
 test('quiet days are those of the true time, where the service says that the clock is off by days', async () => {
   const clock = createFastClock(30)
   const nameOf = (at: number) => new Date(at).toLocaleDateString('en', { weekday: 'long' }).toLowerCase()

@@ -1,6 +1,7 @@
 // spool-access.ts: commands that only read ask the daemon; where none runs they open the spool themselves.
 
 import type { Command } from 'commander'
+import { useTimeZone } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { RestingSpool } from '../../spool/spool.ts'
 import { withProgress, type ReportAmount } from '../terminal/progress.ts'
@@ -92,10 +93,13 @@ export function isUnreachable(error: unknown): error is GatewayError {
   return error instanceof GatewayError && error.code === 'DAEMON_UNREACHABLE'
 }
 
+/** From then on times are read and shown in the zone of the config. */
 export async function spoolPathIn(config: string, { env }: Pick<CommandIo, 'env'>): Promise<string> {
   // Loaded late: it brings the schema of every stage.
-  const { loadSpoolPath } = await import('../../config/config.ts')
-  return loadSpoolPath(config, { env })
+  const { loadSpoolPlace } = await import('../../config/config.ts')
+  const { spoolPath, timeZone } = await loadSpoolPlace(config, { env })
+  useTimeZone(timeZone)
+  return spoolPath
 }
 
 async function withSpool<Result>(

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import { Command } from 'commander'
 import { GatewayError, whyUnwritable } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
+import { textOfLines } from '../../std/text-table/text-lines.ts'
 import { exportLine, selectDeadLetters, type DeadLetterQuery } from '../../dead-letters/dead-letters.ts'
 import type { RestingSpool } from '../../spool/spool.ts'
 import { audited } from '../daemon-client/audited-change.ts'
@@ -16,7 +17,7 @@ import { fromDaemonOrSpool, withSpoolOptions, type SpoolOptions } from '../daemo
 import { withProgress, type ReportAmount } from '../terminal/progress.ts'
 import { printAnswer, write, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
 import { deadLetterQueryOf, operationNamed } from '../../ops/ops.ts'
-import { checked, parametersOf, withParameters } from '../operation-command.ts'
+import { checked, parametersOf, timesLine, withParameters } from '../operation-command.ts'
 import { notes } from '../terminal/text-format.ts'
 
 const operation = operationNamed('dead-letters/export')
@@ -36,7 +37,7 @@ export const exportCommand: BuildCommand = (io, done) => {
       // It changes nothing, so it needs no --all.
       if (given.params.size === 0) [given.raw['all'], given.params] = ['1', new URLSearchParams({ all: '1' })]
       const { params } = given
-      const query = deadLetterQueryOf(checked(operation, given).values as Selection)
+      checked(operation, given)
       const work = { what: 'Writing dead letters', streams: to === undefined }
       const count = await withProgress(io, work, (report) => {
         const save = (lines: AsyncIterable<string>) => writeLines(counting(lines, report), to, io)
@@ -49,17 +50,19 @@ export const exportCommand: BuildCommand = (io, done) => {
             ),
           async (spool, spoolPath) => {
             const change = { spoolPath, change: 'dead-letters/export', request: params.toString() }
+            // In the zone of the config, which is known now.
+            const query = deadLetterQueryOf(checked(operation, given).values as Selection)
             const write = async () => ({ lines: await save(linesOf(spool, query)) })
             return (await audited(io, change, write)).lines
           },
         )
       })
       if (to !== undefined)
-        printAnswer(
-          io,
-          options,
-          { deadLetters: count, to },
-          (answer) => `${plural(count, 'dead letter')} written to ${answer.to}.\n`,
+        printAnswer(io, options, { deadLetters: count, to }, (answer) =>
+          textOfLines([
+            ...timesLine(operation, checked(operation, given).values),
+            `${plural(count, 'dead letter')} written to ${answer.to}.`,
+          ]),
         )
       const missing = Math.max(0, new Set(ids).size - count)
       if (missing > 0) throw notFound(missing)

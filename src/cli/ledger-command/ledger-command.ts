@@ -9,7 +9,6 @@ import { ledgerOutcomes } from '../../domain/settlement.ts'
 import {
   limitMax,
   openOfflineLedger,
-  parseCursor,
   parseLedgerQuery,
   type LedgerAnswer,
   type LedgerQuery,
@@ -38,7 +37,9 @@ type Options = DaemonOptions & {
 }
 
 type Answer = IsoTimes<LedgerAnswer>
-type RunQuery = (query: LedgerQuery) => Promise<Answer>
+/** The parameters as they are written: a time without a zone is one of the gateway. */
+type Params = Readonly<Record<string, string>>
+type RunQuery = (params: Params) => Promise<Answer>
 
 export const ledgerCommand: BuildCommand = (io, done) =>
   withDaemonOptions(new Command('ledger'))
@@ -56,15 +57,16 @@ export const ledgerCommand: BuildCommand = (io, done) =>
       'after',
       notes(
         'A time is 14:03 (today), 2026-11-21T14:03, 2026-11-21T14:03:20Z, 2h (ago), or milliseconds ' +
-          'since 1970. Without a zone it is local time.',
+          'since 1970. Without a zone it is one of the gateway: ops.time_zone.',
         'A payload that was retried has one entry for each answer. Without a running daemon, the command ' +
           'reads the ledger in the spool of --config.',
       ),
     )
     .action(async (options: Options) => {
-      const { query, count } = readOptions(options)
+      const params = paramsOf(options)
+      queryOf(params)
       const output = exportOf(options, io)
-      await withLedger(options, io, (run) => exportAll(run, query, count, output))
+      await withLedger(options, io, (run) => exportAll(run, params, options.limit, output))
       done(0)
     })
 
@@ -75,12 +77,16 @@ function exportOf({ csv, json }: Options, { stdout }: CommandIo): Export {
   return json ? jsonExport(print) : tableExport(print, terminalWidth(stdout))
 }
 
-function readOptions(options: Options): { query: LedgerQuery; count: number } {
-  const { device, at, from, to, payload, batch, request, outcome, limit } = options
-  const params = { device, at, from, to, payload, batch, request, outcome, limit: String(limit) }
+function paramsOf({ device, at, from, to, payload, batch, request, outcome }: Options): Params {
+  const given = Object.entries({ device, at, from, to, payload, batch, request, outcome })
+  return Object.fromEntries(given.flatMap(([name, text]) => (text === undefined ? [] : [[name, text]])))
+}
+
+/** In the zone that is known at that moment. */
+function queryOf(params: Params): LedgerQuery {
   const parsed = parseLedgerQuery(params, systemClock.now())
   if (parsed.kind === 'invalid') throw usage(parsed.what, parsed.why)
-  return { query: parsed.query, count: limit }
+  return parsed.query
 }
 
 function usage(what: string, why: string): GatewayError {
@@ -88,18 +94,18 @@ function usage(what: string, why: string): GatewayError {
 }
 
 /** An answer is bounded, so a large export takes several. */
-async function exportAll(run: RunQuery, query: LedgerQuery, count: number, output: Export): Promise<void> {
+async function exportAll(run: RunQuery, params: Params, count: number, output: Export): Promise<void> {
   let left = count
-  let next: LedgerQuery | null = query
+  let next: Params | null = params
   let last: Answer | null = null
   while (next !== null && left > 0) {
-    const answer = await run({ ...next, limit: Math.min(left, limitMax) })
-    if (last === null) output.begin(query)
+    const answer = await run({ ...next, limit: String(Math.min(left, limitMax)) })
+    // The zone of the gateway is known now.
+    if (last === null) output.begin(queryOf(params))
     last = answer
     output.entries(last.entries)
     left -= last.entries.length
-    const after = parseCursor(last.next ?? '')
-    next = after === null ? null : { ...query, after }
+    next = last.next === null ? null : { ...params, after: last.next }
   }
   const more = (last?.next ?? null) !== null
   output.end({ more, next: last?.next ?? null, oldestAt: last?.oldestAt ?? null, behind: last?.behind ?? 0 })
@@ -114,8 +120,8 @@ async function withLedger(
   const daemon = await findDaemon(options, io)
   let answered = false
   try {
-    await use(async (query) => {
-      const path = `/ledger?${paramsOf(query)}`
+    await use(async (params) => {
+      const path = `/ledger?${new URLSearchParams(params).toString()}`
       const answer = await requestDaemon({ daemon, path, method: 'GET', stop: io.stop })
       answered = true
       return answer as Answer
@@ -128,7 +134,7 @@ async function withLedger(
       { openStore: openExistingStore, checkStore: checkInThread, clock: systemClock },
       { path },
     )
-    await use(async (query) => isoTimes(await ledger.query(query, io.stop)))
+    await use(async (params) => isoTimes(await ledger.query(queryOf(params), io.stop)))
   }
 }
 
@@ -139,12 +145,4 @@ function withConfigHint({ what, why, cause }: GatewayError): GatewayError {
     act: 'Give --url, or give --config to read the ledger of a stopped daemon.',
     cause,
   })
-}
-
-/** Times are sent in milliseconds: the daemon may run in another time zone. */
-function paramsOf({ after, ...conditions }: LedgerQuery): string {
-  const params = new URLSearchParams()
-  for (const [name, value] of Object.entries(conditions)) params.set(name, String(value))
-  if (after !== undefined) params.set('after', `${after.number}.${after.index}`)
-  return params.toString()
 }

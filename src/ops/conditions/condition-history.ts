@@ -53,7 +53,14 @@ const knownMax = 200
 const pastTable = 0x23
 const knownKey = Buffer.from([0x24])
 
-export function createConditionHistory({ clock }: { clock: Clock }): ConditionHistory {
+/** `ourNow`: the time of the gateway, in which a person says until when he knows of something. */
+export function createConditionHistory({
+  clock,
+  ourNow,
+}: {
+  clock: Clock
+  ourNow: () => EpochMs
+}): ConditionHistory {
   /** The oldest first. */
   let past: (PastCondition & { number: number })[] = []
   let next = 0
@@ -75,14 +82,14 @@ export function createConditionHistory({ clock }: { clock: Clock }): ConditionHi
     },
     know(of, known) {
       all.delete(nameOf(of))
-      if (known !== null) all.set(nameOf(of), { ...of, ...known, saidAt: clock.now() })
+      if (known !== null) all.set(nameOf(of), { ...of, ...known, saidAt: ourNow() })
       const [oldest] = all.keys()
       if (all.size > knownMax && oldest !== undefined) all.delete(oldest)
       isKnownChanged = true
     },
     known(of) {
       const found = all.get(nameOf(of)) ?? null
-      return found !== null && found.untilAt > clock.now() ? found : null
+      return found !== null && found.untilAt > ourNow() ? found : null
     },
     restore(store) {
       if (isRead || isReading || store === null) return

@@ -72,7 +72,7 @@ export const conditionOperations: readonly Operation[] = [
     schema: acknowledgeSchema,
     refuses: endRefused,
     async answer({ source, values: { code, key = null, for: lasts, until }, caller }) {
-      const untilAt = endOfTime(source.now(), { lasts, until })
+      const untilAt = endOfTime(source.ourNow(), { lasts, until })
       if (untilAt === null) return problem(400, 'REQUEST_INVALID', noEnd)
       if (!source.openConditions().some((one) => one.code === code && one.key === key))
         return notOpen(source, { code, key })

@@ -78,8 +78,9 @@ export const gatewayOperations: readonly Operation[] = [
     effect: 'lists',
     summary: 'Show the changes that operators made, newest first.',
     notes: [
-      'A time is 14:03 (today), 2026-11-21T14:03, 2h (ago), or milliseconds since 1970. On the control ' +
-        'socket the user and SUDO_USER are what the command says; over TCP the user has given a password.',
+      'A time is 14:03 (today), 2026-11-21T14:03, 2h (ago), or milliseconds since 1970. Without a zone it ' +
+        'is one of the gateway: ops.time_zone.',
+      'On the control socket the user and SUDO_USER are what the command says; over TCP the user has given a password.',
     ],
     parameters: z.strictObject({
       since: time('From this time on.'),

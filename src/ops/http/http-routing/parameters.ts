@@ -3,7 +3,6 @@
 // and names. Those of an operation are the options and arguments of its command, too.
 
 import { z } from 'zod'
-import type { EpochMs } from '../../../std/clock.ts'
 import { quote } from '../../../std/quote.ts'
 import { formatDuration, parseDuration } from '../../../std/quantity.ts'
 import { parseTimeArgument } from '../../../std/time-argument.ts'
@@ -18,6 +17,8 @@ export type CommandForm = {
   isVariadic?: true
   /** No command has it. */
   isHidden?: true
+  /** A time; its answer says which one it was read as. */
+  isTime?: true
   /** Of the option, where it has another name. */
   name?: string
   /** From what a person writes to the text of the parameter; or why it is wrong. */
@@ -168,30 +169,21 @@ export function limit(description: string, max = 1000, form: CommandForm = { val
   )
 }
 
-const timeRule = 'a time such as 2026-11-21T14:03:20Z, or milliseconds since 1970'
-const timeJson = {
-  anyOf: [
-    { type: 'string', format: 'date-time' },
-    { type: 'string', pattern: String.raw`^\d{1,15}$` },
-  ],
-}
+const timeRule = 'a time such as 2026-11-21T14:03:20Z, 14:03 (today), 2h (ago), or milliseconds since 1970'
+
+/** A time without a zone is one of the gateway, so who asks in another zone sends it as it is written. */
+const timeForm = { value: 'time', isTime: true } as const
+
+const timeMeta = { form: timeForm, rule: timeRule, required: false, json: textJson }
 
 /** Epoch milliseconds. */
 export function time(description: string) {
-  const form = { value: 'time', read: timeOfPerson }
-  const meta = { description, form, rule: timeRule, required: false, json: timeJson }
   const parsed = z.string().transform((value, context) => {
-    const at = timeIn(value)
-    if (at === null) context.addIssue(timeRule)
-    return at ?? z.NEVER
+    const found = parseTimeArgument(withPlus(value), Date.now())
+    if (found.kind === 'invalid') context.addIssue(timeRule)
+    return found.kind === 'time' ? found.at : z.NEVER
   })
-  return withMeta(parsed.optional(), meta)
-}
-
-/** On the command line a time may also be `14:03`, today, or `2h` ago. */
-function timeOfPerson(text: string): { text: string } | { wrong: string } {
-  const parsed = parseTimeArgument(text, Date.now())
-  return parsed.kind === 'time' ? { text: new Date(parsed.at).toISOString() } : { wrong: parsed.why }
+  return withMeta(parsed.optional(), { ...timeMeta, description })
 }
 
 const ageMaxMs = 365 * 86_400_000
@@ -210,20 +202,11 @@ export function age(description: string, name: string) {
 
 /** A time as ledger queries know it; the text, because the ledger reads it. */
 export function timeText(description: string) {
-  const rule = 'a time such as 2026-11-21T14:03:20Z, 14:03 (today), 2h (ago), or milliseconds since 1970'
-  const meta = { description, form: { value: 'time' }, rule, required: false, json: textJson }
   const parsed = z.string().transform((value, context) => {
-    if (parseTimeArgument(withPlus(value), 0).kind === 'invalid') context.addIssue(rule)
+    if (parseTimeArgument(withPlus(value), 0).kind === 'invalid') context.addIssue(timeRule)
     return withPlus(value)
   })
-  return withMeta(parsed.optional(), meta)
-}
-
-function timeIn(value: string): EpochMs | null {
-  if (/^\d{1,15}$/.test(value)) return Number(value)
-  if (!/^\d{4}-/.test(value)) return null
-  const parsed = parseTimeArgument(withPlus(value), 0)
-  return parsed.kind === 'time' ? parsed.at : null
+  return withMeta(parsed.optional(), { ...timeMeta, description })
 }
 
 /** `14:03 +02:00`: in a URL a plus is a space. */

@@ -17,6 +17,8 @@ import type { Access, RequestRights, Right } from '../request-rights/request-rig
 export type HttpSource = {
   /** By the clock of the machine, as `now` of /status. */
   now(): EpochMs
+  /** By the time of the gateway: for times that a person gives. */
+  ourNow(): EpochMs
   /** Of the gateway. */
   version: string
   status(): unknown
