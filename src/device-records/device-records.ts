@@ -24,7 +24,7 @@
 //   repeats.ts         whether its last messages bring nothing new
 //
 // What can go wrong, and what then happens
-//   the process is killed         the changes of the last minute or two are missing
+//   the process is killed         what was noted of known devices in the last minute or two is missing
 //   the store cannot be used      the records are in memory only; see ledger/records-supervisor.ts
 //   too many devices              see record-table.ts; counted
 

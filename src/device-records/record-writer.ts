@@ -2,14 +2,17 @@
 //
 //   start   the records are read in pages while messages come in already. A record that exists by then gets
 //           the numbers of the stored one added
-//   every   records that changed are written, those that wait longest first: at most `recordsPerRound`, and
-//   10 s    `newPerRound` of devices that are not on the disk yet. So the disk gets a bounded number of bytes
-//           however many devices send. A record waits a minute unless it is new
+//   new     the record of a device that is not on the disk yet is written beside the write of its first
+//           message, and again with what more is noted: a kill -9 leaves no device unknown whose message is
+//           acknowledged. At most `newPerRound` in 10 s; of more devices, the others wait for their round
+//   every   records that changed are written, those that wait a minute, the longest first: at most
+//   10 s    `recordsPerRound`. So the disk gets a bounded number of bytes however many devices send
 //   hourly  records without a message for `retentionMs` are removed, while the time is known
 //   stop    all that changed are written
 //
-// The writes are not synced: after a power cut, and after kill -9, the changes of the last minutes may be
-// missing. While the store cannot be used, the records are in memory only, and the next round tries again.
+// The writes are not synced: after a power cut the changes of the last minutes may be missing, after kill -9
+// those of the last minute of devices that are known. While the store cannot be used, the records are in
+// memory only, and the next round tries again.
 
 import type { CancelTimer, Clock, EpochMs } from '../std/clock.ts'
 import type { WithheldValue } from '../domain/payload.ts'
@@ -77,6 +80,9 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
   const removals: string[] = []
   const counters = { written: 0, unreadable: 0, expired: 0 }
   let round = 0
+  /** What of this round is left for records that are not on the disk. */
+  let freshLeft = options.newPerRound
+  let isWritingFresh = false
   let restored = false
   let wasTimeKnown = false
   let cancel: CancelTimer = () => {}
@@ -102,8 +108,39 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
 
   function changed(record: DeviceRecord): void {
     record.isDirty = true
-    if (record.isStored) waiting.set(record, round)
-    else fresh.add(record)
+    if (record.isStored) {
+      waiting.set(record, round)
+      return
+    }
+    fresh.add(record)
+    // Never rejects: `use` does not.
+    if (restored && !stopped && !isWritingFresh) void writeFresh()
+  }
+
+  async function writeFresh(): Promise<void> {
+    isWritingFresh = true
+    while (!isDiskLow()) {
+      const some = [...fresh].slice(0, Math.min(slice, freshLeft))
+      if (some.length === 0) break
+      freshLeft -= some.length
+      const ops = some.map(put)
+      for (const record of some) {
+        fresh.delete(record)
+        // The rest of the message is not noted yet.
+        changed(record)
+      }
+      await write(ops)
+    }
+    isWritingFresh = false
+  }
+
+  async function write(ops: StoreOp[]): Promise<boolean> {
+    const written = await store.use(async (open) => {
+      await open.write(ops, { sync: false })
+      return true
+    })
+    if (written !== null) counters.written += ops.length
+    return written !== null
   }
 
   function schedule(): void {
@@ -115,6 +152,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
   /** Never rejects: `use` does not. */
   async function run(): Promise<void> {
     round += 1
+    freshLeft = options.newPerRound
     if (!restored) await restore()
     if (restored) await writeRound(null)
     if (restored && round % expireEveryRounds === 0) expire()
@@ -215,30 +253,22 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     if (isDiskLow()) return
     noteKnownTime()
     const isAll = deadline !== null
-    const left = {
-      fresh: isAll ? Number.POSITIVE_INFINITY : options.newPerRound,
-      known: isAll ? Number.POSITIVE_INFINITY : options.recordsPerRound,
-    }
+    if (isAll) freshLeft = Number.POSITIVE_INFINITY
+    const left = { known: isAll ? Number.POSITIVE_INFINITY : options.recordsPerRound }
     for (;;) {
       if (deadline?.aborted === true) return
       const ops = nextOps(left, isAll)
-      if (ops.length === 0) return
-      const written = await store.use(async (open) => {
-        await open.write(ops, { sync: false })
-        return true
-      })
-      if (written === null) return
-      counters.written += ops.length
+      if (ops.length === 0 || !(await write(ops))) return
     }
   }
 
   /** What could not be written is lost with its round: the next change of the device writes it again. */
-  function nextOps(left: { fresh: number; known: number }, isAll: boolean): StoreOp[] {
+  function nextOps(left: { known: number }, isAll: boolean): StoreOp[] {
     const ops: StoreOp[] = removals.splice(0, slice).map((key) => ({ type: 'del', key: recordKey(key) }))
     for (const record of fresh) {
-      if (ops.length >= slice || left.fresh <= 0) break
+      if (ops.length >= slice || freshLeft <= 0) break
       fresh.delete(record)
-      left.fresh -= 1
+      freshLeft -= 1
       ops.push(put(record))
     }
     for (const [record, since] of waiting) {

@@ -130,7 +130,9 @@ export async function deviceOf(
   const nearest = nearestNames(key, names)
   return problem(404, 'NOT_FOUND', {
     what: `No device ${quote(key, 80)} is known.`,
-    why: 'It is no device, asset, user, client id or address that the gateway has seen or that its config names.',
+    why: mapping.deviceTotals().restored
+      ? 'It is no device, asset, user, client id or address that the gateway has seen or that its config names.'
+      : 'The records of the time before the start are not read yet.',
     act:
       nearest.length === 0
         ? 'Request /devices for the list.'

@@ -52,7 +52,8 @@ export function devicesText(
           ...(find === undefined ? [] : [`has ${quote(find, 64)} in its key, asset, client id or user name`]),
           ...given.map((name) => `has the ${name} ${quote(values[name] ?? '', 64)}`),
         ].join(' and ')}.`
-  if (total === 0) return [none, ...clientLines(clients, now)]
+  const notRead = restored ? [] : ['The records of the time before the start are not read yet.']
+  if (total === 0) return [none, ...notRead, ...clientLines(clients, now)]
   const rows = devices.map((device) => [
     cut(device.device),
     device.listed ? cut(device.assetId ?? '-') : kindTexts[device.kind],
@@ -65,7 +66,7 @@ export function devicesText(
   const head = ['device', 'asset', 'state', 'last message', 'clock', 'connection', 'why']
   return [
     `${plural(total, 'device')}${stateCountsText(states, ': ')}.`,
-    ...(restored ? [] : ['The records of the time before the start are not read yet.']),
+    ...notRead,
     '',
     { caption: 'devices', head, rows },
     ...(devices.length < total ? [`and ${total - devices.length} more`] : []),
