@@ -14,7 +14,6 @@ import { longestWindowMs, type SourcePlan } from './compile/source-plan.ts'
 import { createClockCheck, type ClockPolicy } from './devices/clock-check.ts'
 import type { CommonSkew, DeviceClock } from './devices/device-clocks.ts'
 import type { DeviceTable } from './devices/device-table.ts'
-import { takeLimitReached } from './expression/expression.ts'
 import { undoPrevious } from './filters/previous-values.ts'
 import type { LostFields } from './lost-fields/lost-fields.ts'
 import { countersBySource, type MapperCounters } from './mapper-counters.ts'
@@ -25,10 +24,9 @@ import { createWithheldCounts, type WithheldCounts } from './plausibility/withhe
 import { createCollectedReader } from './read/collected-records.ts'
 import { ignored, rejected, rejectedAs, unlisted } from './read/map-result.ts'
 import { mapRecords, type MessageRecordsDeps, type OfMessage } from './read/message-records.ts'
-import { noteEnd, type MessageAt, type Moment } from './read/reading.ts'
+import { noteEnd, type MessageAt } from './read/reading.ts'
 import { createRouting, type Route } from './routing/routing.ts'
 import { chooseSource, withOthers, type OnDeclined } from './routing/source-choice.ts'
-import { changesOf, newChanges } from './state/state-changes.ts'
 import { createMappingState } from './state/state.ts'
 import { noSourceText, takenTopics } from './taken-topics.ts'
 import type { Decoded, DeviceNotes, MapResult, StateChanges, StatefulDecoded } from './types.ts'
@@ -118,9 +116,7 @@ export function createMapper(
   const fieldWatch = notes === null ? null : (lostFields?.watch(sources) ?? null)
   const fieldView = fieldWatch ?? lostFields?.view ?? null
   const read = { memory, counterReset, checkTime, watched, fieldWatch }
-  /** The time of the last message or tick: a record of several messages is judged when it closes. */
-  const latest: Moment = { at: 0, offsetMs: null }
-  const collected = createCollectedReader({ counts, read, latest, notes, onReading })
+  const collected = createCollectedReader({ counts, read, notes, onReading })
   const state = createMappingState(routing.runtimes, collected)
   const recordsDeps: MessageRecordsDeps = { counts, read, state, isUnlisted, fieldView, onReading }
   return {
@@ -145,7 +141,6 @@ export function createMapper(
   }
 
   function map(message: Message, live = true): MapResult {
-    takeLimitReached()
     const { arrival } = message
     const at = {
       message,
@@ -155,6 +150,7 @@ export function createMapper(
       offsetMs: arrival === undefined ? clockOffsetMs() : arrival.offsetMs,
       captures: [],
       root: undefined,
+      others: [],
       owner: null,
       isLossNoted: false,
       noted: null,
@@ -195,15 +191,16 @@ export function createMapper(
   function mapRouted(at: OfMessage): MapResult {
     const { message, live } = at
     const route = routing.routeOf(message.topic, message.from)
-    if (route.runtime === null) return withoutSource(message, live)
+    if (route.runtime === null) return withoutSource(at)
     if (route.next === null) return mapBy(route, null, at)
     const choice = chooseSource(route, message, live, onDeclined)
     return withOthers(mapBy(choice.route, choice.decoded, at), choice)
   }
 
-  function withoutSource(message: Message, live: boolean): MapResult {
+  function withoutSource(at: OfMessage): MapResult {
+    const { message } = at
     if (message.will === true) return { kind: 'ignored', source: '', reason: 'will' }
-    const kept = state.mapKept(message, live)
+    const kept = state.mapKept(message, at)
     if (kept !== null) return kept
     const detail = noSourceText(message, taken)
     return rejectedAs({ kind: 'refused', reason: 'NO_SOURCE', detail }, message, null, null)
@@ -239,8 +236,6 @@ export function createMapper(
       case 'value': {
         const device = route.entry?.device ?? ''
         if (decoded.omitted) for (const key of decoded.omitted) withheld.omit(device, `${source.name}|${key}`)
-        latest.at = at.message.arrivedAt
-        latest.offsetMs = at.offsetMs
         const result = mapRecords(at, route, decoded, recordsDeps)
         // A record of several messages has no sender when it closes.
         if (result.kind === 'part')
@@ -270,11 +265,12 @@ export function createMapper(
 
   /** Deletes the entries of sources that do not exist any more, too. */
   function tick(nowMs: EpochMs): StateChanges | null {
-    if (nowMs < Number.POSITIVE_INFINITY) latest.at = nowMs
-    const closed = state.tick(nowMs)
+    // A record of several messages is judged when it closes; without a time, by its arrival.
+    const at = Number.isFinite(nowMs) ? nowMs : 0
+    const closed = state.tick(nowMs, { at, offsetMs: clockOffsetMs() })
     const cleanup = memory.takeCleanup()
     if (closed === null && cleanup.length === 0) return null
-    const changes = closed ?? changesOf(newChanges())
+    const changes = closed ?? { payloads: [], writes: [], closed: 0, unsent: [] }
     return withMemory({ ...changes, writes: [...changes.writes, ...cleanup] })
   }
 

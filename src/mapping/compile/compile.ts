@@ -25,12 +25,7 @@ import { encodingOf } from '../encodings/encodings.ts'
 import { createFieldBits } from '../lost-fields/watched-fields.ts'
 import type { SourcePlan } from './source-plan.ts'
 import { compileRefusalHint } from '../read/refusal-hint.ts'
-import {
-  compileCondition,
-  compileExpression,
-  takeLimitReached,
-  type Condition,
-} from '../expression/expression.ts'
+import { compileCondition, compileExpression, type Condition } from '../expression/expression.ts'
 import { compilePaths, parsePath, type Path, type Read } from '../path/path.ts'
 import { readsPacketProperties } from '../path/packet-properties.ts'
 import { isNone } from '../path/no-result.ts'
@@ -125,7 +120,7 @@ function compileSource(
   checkOrigins(source, scope)
   checkUselessOptions(source, { patterns, exclude }, scope)
   const device = compile(['device'], () => compileDevice(source.device, captures))
-  const extracts = compileExtracts(source, device, scope)
+  const extract = compileExtracts(source, device, scope)
   const provider = compile(['provider'], () => compileProvider(source.provider, captures))
   const bits = createFieldBits()
   const fields = compileFields(source, scope, bits)
@@ -136,7 +131,7 @@ function compileSource(
   const { later, ...writers } = signals
   const { laterFields, ...parts } = fields
   const previous = compilePrevious(source, { ...later, fields: laterFields }, scope)
-  if (each === undefined || when === undefined || extracts === undefined || provider === undefined)
+  if (each === undefined || when === undefined || extract === undefined || provider === undefined)
     return undefined
   const { unknown, identify } = config.devices
   const defaults = { ...config.defaults, ...source.defaults }
@@ -151,7 +146,7 @@ function compileSource(
     wills: source.wills ?? (source.encoding === 'sparkplug' ? 'take' : 'ignore'),
     encoding: sharedEncoding(source, encodings),
     findDamage: compileFindDamage(source),
-    ...extracts,
+    extract,
     each,
     refuse: sound,
     when,
@@ -271,9 +266,7 @@ function takesOf(
 ): SourcePlan['takes'] {
   if (when === null || !takesSome(source)) return null
   const conditions = [...refuse.map(({ holds }) => holds), when.holds]
-  // A condition that reaches its limit is judged, and refused, with the record.
-  return (record, root, captures, up) =>
-    conditions.some((holds) => holds(record, root, captures, up)) || takeLimitReached()
+  return (record, root, captures, up) => conditions.some((holds) => holds(record, root, captures, up))
 }
 
 function compileDevice(rule: SourceConfig['device'], captures: readonly string[]): DeviceRule {

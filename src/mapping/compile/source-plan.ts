@@ -16,7 +16,6 @@ import type { Condition } from '../expression/expression.ts'
 import type { Read } from '../path/path.ts'
 import type { Each } from '../path/record-selection.ts'
 import type { FindDamage } from '../body/damaged-text.ts'
-import type { OtherControllers } from '../extract/other-controllers.ts'
 import type { TopicPattern } from '../path/topic-pattern.ts'
 import type { WatchedFields } from '../lost-fields/watched-fields.ts'
 import type { Encoding } from '../types.ts'
@@ -37,8 +36,6 @@ export type SourcePlan = {
   encoding: Encoding
   findDamage: FindDamage
   extract: Extract | null
-  /** Null where nothing is unpacked from a J1939 bus. */
-  otherControllers: OtherControllers | null
   /** Chooses the record, or the records, inside the message. */
   each: Each | null
   /** Records that one message may have. */

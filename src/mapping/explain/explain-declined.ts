@@ -3,7 +3,8 @@
 import { compileConditionParts, type ConditionParts } from '../expression/condition-parts.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { notAnObject } from '../read/map-result.ts'
-import { recordsIn, rootOf, type OnDeclined } from '../routing/source-choice.ts'
+import { selectRecords } from '../path/record-selection.ts'
+import { rootOf, type OnDeclined } from '../routing/source-choice.ts'
 import type { SourceConfig } from '../config.ts'
 
 /** A source that has the topic and did not take the message. */
@@ -38,7 +39,7 @@ export function createDeclinedSources(configOf: (source: string) => SourceConfig
       return
     }
     const root = rootOf(source, captures, decoded.value, message)
-    const records = recordsIn(source, root)
+    const { records } = selectRecords(source.each, root, source.recordsMax)
     const other = records.find(({ record }) => !isRecord(record))
     const first = records.find(({ record }) => isRecord(record))
     noted.push({

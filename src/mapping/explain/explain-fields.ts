@@ -4,6 +4,7 @@
 
 import type { SourcePlan } from '../compile/source-plan.ts'
 import type { SourceConfig } from '../config.ts'
+import { withinLimit } from '../expression/expression.ts'
 import { shown } from '../fields/gps.ts'
 import { compileSignals } from '../fields/signals.ts'
 import { Reading } from '../read/reading.ts'
@@ -157,7 +158,7 @@ function compileSignalRow(
       return { ...base, note: `only for ${families.join(', ')}; the model of the device is in ${of}` }
     }
     const { reading, why } = scratch(place.reading)
-    const [text] = write(reading)
+    const [text] = withinLimit(() => write(reading)) ?? []
     const value = text === undefined ? undefined : valueAt(JSON.parse(`{"id":"${text}`), ['value'])
     return withValue(base, value, both(why.get(type) ?? null, note))
   }
@@ -183,11 +184,13 @@ export function scratch(reading: Reading) {
 
 function attemptOf(plan: SourcePlan, place: RecordToExplain): Attempt {
   const { reading, why } = scratch(place.reading)
-  const gps = plan.gps(reading)
+  const gps = withinLimit(() => plan.gps(reading)) ?? null
   const { rejection } = reading
   if (gps === null && rejection.kind === 'refused')
     why.set('position', `${rejection.reason}: ${rejection.detail}`)
-  const fields = [plan.extraFields, plan.previous?.fields].map((write) => write?.(reading) ?? '')
+  const fields = [plan.extraFields, plan.previous?.fields].map(
+    (write) => withinLimit(() => write?.(reading)) ?? '',
+  )
   return {
     values: JSON.parse(`{"":0${gps ?? ''}${fields.join('')}}`) as Attempt['values'],
     why,

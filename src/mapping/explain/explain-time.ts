@@ -3,6 +3,7 @@
 
 import type { SourcePlan } from '../compile/source-plan.ts'
 import type { SourceConfig } from '../config.ts'
+import { withinLimit } from '../expression/expression.ts'
 import { isArrivalSent, timeFault } from '../filters/record-time.ts'
 import { zoneFor, type ZoneRule } from '../times/times.ts'
 import type { ClockChange, Zone } from '../times/zones.ts'
@@ -34,12 +35,12 @@ export function explainTime(
       sentUnit: 'ms',
     }
     if (time === null) return { ...base, note: 'the source has no time: the arrival time is sent' }
-    const written = dated === undefined ? raw : time.raw(record, root, up, captures)
+    const written = dated === undefined ? raw : withinLimit(() => time.raw(record, root, up, captures))
     const found = { ...base, ...(written !== undefined && { raw: written }) }
     const observed = observe(zoneFor(time.zone, ofDevice))
-    const moment = time.read(record, root, up, observed.zone, captures)
-    const isZoneMissing = time.zone === 'device' && ofDevice === null && observed.isAsked()
-    const fault = timeFault(time, moment, place, isZoneMissing)
+    const read = () => time.read(record, root, up, observed.zone, captures)
+    const moment = withinLimit(read) ?? Number.NaN
+    const fault = timeFault(time, moment, place)
     if (fault === null) return { ...found, value: moment, note: ruleText(observed.change()) }
     const { reason, detail } = fault
     const isSent = isArrivalSent(time, fault)
@@ -65,7 +66,7 @@ function observe(zone: Zone | null) {
       return zone.momentAt(time)
     },
   }
-  return { zone: observed, change, isAsked: () => !Number.isNaN(local) }
+  return { zone: observed, change }
 }
 
 const rules = {

@@ -16,7 +16,7 @@ import {
   type FindUnread,
   type UnreadKeys,
 } from '../path/unread-keys.ts'
-import { recordsIn } from '../routing/source-choice.ts'
+import { selectRecords } from '../path/record-selection.ts'
 import type { ExplainedField } from './explain-effects.ts'
 import type { PlacedRecord } from './path-finder.ts'
 
@@ -53,8 +53,8 @@ export function compileExplainUnread(config: SourceConfig, source: SourcePlan): 
   }
 
   function inRecords(findUnread: FindUnread, value: unknown, captures: readonly string[]): UnreadKeys {
-    const root = source.extract === null ? value : source.extract(value, value, captures)
-    const records = recordsIn({ each: source.each, recordsMax: visitsMax }, root)
+    const root = source.extract === null ? value : source.extract(value, { captures })
+    const { records } = selectRecords(source.each, root, visitsMax)
     return findUnread(
       root,
       records.slice(0, visitsMax).map((place) => ({ ...place, root })),

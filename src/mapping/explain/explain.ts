@@ -10,11 +10,10 @@ import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { SourcePlan } from '../compile/source-plan.ts'
 import type { MappingConfig, SourceConfig } from '../config.ts'
-import { compileDeviceTemplate, deviceNamed } from '../devices/device-rule.ts'
+import { compileDeviceTemplate } from '../devices/device-rule.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import type { DeviceRow } from '../devices/device-table.ts'
 import { compileConditionParts, type ConditionParts } from '../expression/condition-parts.ts'
-import { ignoredControllers } from '../extract/other-controllers.ts'
 import { digestOf, payloadIdOf } from '../identity.ts'
 import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from '../mapper.ts'
 import { propertyReadBy } from '../path/packet-properties.ts'
@@ -22,6 +21,7 @@ import { isRecord } from '../path/path-eval.ts'
 import { previousValuesOf } from '../path/previous-record.ts'
 import type { UnreadKeys } from '../path/unread-keys.ts'
 import { withPlausibility } from '../plausibility/plausibility.ts'
+import { deviceNameIn } from '../read/admission.ts'
 import type { Reading } from '../read/reading.ts'
 import type { Route } from '../routing/routing.ts'
 import { zoneOf, type Zone } from '../times/zones.ts'
@@ -187,7 +187,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
         hasFamilies: families.length > 0,
       },
       conditions: conditionsOf(own, reading),
-      unpacked: unpackedIn(own, root, captures),
+      unpacked: unpackedIn(written, reading),
       previous: [...(previousValuesOf(record) ?? [])].map(([path, one]) => ({ path, ...one })),
       fields: own.explain(place),
       payloadId: payload?.payloadId ?? null,
@@ -199,7 +199,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
 function entryOf(route: Route | null, reading: Reading): DeviceEntry | null {
   if (route === null || route.entry !== null) return route?.entry ?? null
   const { source, devices } = route.runtime
-  const name = deviceNamed(source.device, scratch(reading).reading)
+  const name = deviceNameIn(source, scratch(reading).reading)
   return name === null ? null : devices.entryOf(name, route.provider)
 }
 
@@ -260,17 +260,12 @@ function conditionsOf(
   return conditions
 }
 
-function unpackedIn(
-  { config: { extract }, source }: SourceExplainer,
-  root: unknown,
-  captures: readonly string[],
-): ExplainedRecord['unpacked'] {
+function unpackedIn({ extract }: SourceConfig, { root, at }: Reading): ExplainedRecord['unpacked'] {
   const keys = [...new Set(extract.map(({ into }) => into))]
-  const ignored = ignoredControllers(extract, source.captures)(root, captures)
   return keys.map((into) => ({
     into,
     found: isRecord(root) && Object.hasOwn(root, into),
-    ignored: ignored.filter((one) => one.into === into).map(({ text }) => text),
+    ignored: at.others.filter((one) => one.into === into).map(({ signal, why }) => `${signal} ${why}`),
   }))
 }
 

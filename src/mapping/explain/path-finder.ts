@@ -2,7 +2,7 @@
 
 import { compileFound, findingsOf, textOf, type Finding, type Reading } from '../fields/fields.ts'
 import { shown } from '../fields/gps.ts'
-import { compileCondition } from '../expression/expression.ts'
+import { compileCondition, limitText, withinLimit } from '../expression/expression.ts'
 import { NoResult } from '../path/no-result.ts'
 import type { Up } from '../types.ts'
 import { compileTable } from '../fields/value-table.ts'
@@ -45,13 +45,16 @@ export function compileFinder(
     readable.default === undefined ? 'absent' : `absent: the default ${shown(readable.default)} is sent`
   return {
     paths: reads.map(({ text }) => text),
-    find(place) {
-      const found = value === undefined ? findPath(place) : { path: null, raw: value, note: 'a constant' }
-      const { record, root, captures, up } = place
-      return holds === null || holds(record, root, captures, up)
-        ? found
-        : { ...found, note: `when is false: ${when ?? ''}` }
-    },
+    find: (place) =>
+      withinLimit(() => find(place)) ?? { path: null, raw: undefined, note: `no value: ${limitText}` },
+  }
+
+  function find(place: PlacedRecord): Found {
+    const found = value === undefined ? findPath(place) : { path: null, raw: value, note: 'a constant' }
+    const { record, root, captures, up } = place
+    return holds === null || holds(record, root, captures, up)
+      ? found
+      : { ...found, note: `when is false: ${when ?? ''}` }
   }
 
   function findPath(place: PlacedRecord): Found {

@@ -19,7 +19,7 @@ import { truthOf } from './comparisons.ts'
 import { arityOf } from './functions/function-row.ts'
 import { compileFunction, functionNamed, functionNames } from './functions/functions.ts'
 import { constantOf } from './names.ts'
-import { limitReached, spend } from './step-budget.ts'
+import type { StepBudget } from './step-budget.ts'
 import { nodesOf, type Node } from './syntax.ts'
 
 /**
@@ -42,6 +42,7 @@ export type Scope = {
   readonly macros: number
   /** The expression is the value of a field: ==, != and `in` of what is not there have no result then. */
   readonly isValue: boolean
+  readonly steps: StepBudget
   /** Compiles an argument or a body. */
   compile(node: Node, scope: Scope): Read
 }
@@ -72,7 +73,7 @@ export function compileCall(node: Node, name: string, operands: readonly Node[],
     throw new Malformed(`has ${name}() with ${operands.length} arguments; it is ${name}(${row.parameters})`)
   const reads = operands.map((operand) => scope.compile(operand, scope))
   const apply = row.prepare?.(operands.map(constantOf)) ?? row.apply
-  return compileFunction({ name: row.name, apply }, reads)
+  return compileFunction({ ...row, apply }, reads, scope.steps)
 }
 
 function compileHas([operand, ...more]: readonly Node[], scope: Scope): Read {
@@ -97,6 +98,7 @@ function compileMacro(name: string, { list, variable: called, bodies }: Parts, s
   const cost = Math.ceil(size / nodesPerStep)
   const body = second === undefined ? first! : where(first!, second)
   const visit = visitors[name]!
+  const { steps } = scope
   return (record, root, up, captures) => {
     const found = find(record, root, up, captures)
     if (isNone(found)) return found
@@ -104,7 +106,7 @@ function compileMacro(name: string, { list, variable: called, bodies }: Parts, s
     if (elements === null) return noList
     const seen: Seen = { result: undefined, count: 0, list: [] }
     for (const element of elements) {
-      if (!spend(cost)) return limitReached
+      steps.spend(cost)
       variable.value = element
       if (visit.isEnough(seen, body(record, root, up, captures), element)) break
     }

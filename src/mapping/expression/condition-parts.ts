@@ -5,11 +5,12 @@
 
 import { compilePath } from '../path/path.ts'
 import type { Up } from '../types.ts'
-import { compileNodes, type Node } from './expression.ts'
+import { compileTree } from './evaluation.ts'
 import { truthOf } from './comparisons.ts'
 import { expressionOf } from '../path/path-as-expression.ts'
 import { readsOf } from './reads.ts'
-import { operandsOf, parseExpression } from './syntax.ts'
+import { withinLimit } from './step-budget.ts'
+import { operandsOf, parseExpression, type Node } from './syntax.ts'
 
 export type FailedPart = {
   text: string
@@ -36,7 +37,7 @@ export function compileConditionParts(
   const isChoice = tree.op === '||'
   const parts = operandsOf(tree, isChoice ? '||' : '&&').map((node) => ({
     text: textOf(text, node),
-    read: compileNodes(node, captureNames),
+    read: compileTree(node, captureNames, false),
     paths: readsOf(node, captureNames, false).map(({ path }) => ({
       text: expressionOf(path),
       read: compilePath(path),
@@ -46,7 +47,7 @@ export function compileConditionParts(
     joined: isChoice ? 'or' : 'and',
     parts: parts.length,
     failed: parts
-      .filter(({ read }) => truthOf(read(record, root, up, captures)) !== true)
+      .filter(({ read }) => withinLimit(() => truthOf(read(record, root, up, captures))) !== true)
       .map(({ text: part, paths }) => ({
         text: part,
         values: paths.map((path) => {

@@ -13,33 +13,45 @@ import { difference, numberOf, product, quotient, remainder, sum } from './numbe
 import { isSame, order, truthOf, unordered } from './comparisons.ts'
 import { compileCall, type Scope, type Variable } from './calls.ts'
 import { chainOf, constantOf, placeOf } from './names.ts'
-import { beginSteps, limitReached, spend, takeLimitReached } from './step-budget.ts'
+import { StepBudget, stepsOfText, withinLimit } from './step-budget.ts'
 import { isOperator, nodesOf, type Node, type Operator } from './syntax.ts'
 
 const noContainer = new NoResult('`in` needs a list or an object on its right')
 
 /** `captures`: names of those of the topic. `isValue`: as in `Scope`. Throws Malformed. */
 export function compileTree(tree: Node, captures: readonly string[], isValue: boolean): Read {
-  return compileNode(tree, { captures, variables: new Map(), macros: 0, isValue, compile: compileNode })
+  const steps = new StepBudget()
+  const scope = { captures, variables: new Map(), macros: 0, isValue, steps, compile: compileNode }
+  const read = compileNode(tree, scope)
+  if (![...nodesOf(tree)].some(needsSteps)) return read
+  return (record, root, up, found) => {
+    steps.begin()
+    return read(record, root, up, found)
+  }
+}
+
+/** Sums of texts, lists and calls. All else takes a bounded time. */
+function needsSteps({ op }: Node): boolean {
+  return op === 'call' || op === 'rcall' || op === '+' || op === 'in' || op === 'list' || op === 'map'
 }
 
 /** Whether a body of a macro holds for an element; undefined where it reads more than the element. */
 export function compilePredicate(called: string, body: Node): ((element: unknown) => boolean) | undefined {
   if ([...nodesOf(body)].some((node) => node.op === 'id' && node.args !== called)) return undefined
   const variable: Variable = { value: undefined }
+  const steps = new StepBudget()
   const read = compileNode(body, {
     captures: [],
     variables: new Map([[called, variable]]),
     macros: 1,
     isValue: false,
+    steps,
     compile: compileNode,
   })
   return (element) => {
-    beginSteps()
+    steps.begin()
     variable.value = element
-    const holds = truthOf(read(undefined, undefined)) === true
-    takeLimitReached()
-    return holds
+    return withinLimit(() => truthOf(read(undefined, undefined))) === true
   }
 }
 
@@ -165,7 +177,7 @@ function compileList(nodes: readonly Node[], scope: Scope): Read {
   if (constants.every((constant) => constant !== undefined)) return () => constants
   const reads = nodes.map((node) => compileNode(node, scope))
   return (record, root, up, captures) => {
-    if (!spend(reads.length)) return limitReached
+    scope.steps.spend(reads.length)
     return reads.map((read) => {
       const value = read(record, root, up, captures)
       return isNone(value) ? null : value
@@ -181,7 +193,7 @@ function compileObject(entries: readonly (readonly [Node, Node])[], scope: Scope
     return { name, read: compileNode(value, scope) }
   })
   return (record, root, up, captures) => {
-    if (!spend(fields.length)) return limitReached
+    scope.steps.spend(fields.length)
     const made: Record<string, unknown> = {}
     for (const { name, read } of fields) {
       const value = read(record, root, up, captures)
@@ -199,7 +211,7 @@ function compileOperator(node: Operator, scope: Scope): Read {
   const fixed = constantOf(rightNode)
   if (node.op === 'in' && fixed !== undefined)
     throw new Malformed('has `in` without a list, such as in ["vp", "due"]')
-  const combine = operations[node.op]
+  const combine = boundedOperation(node.op, scope.steps)
   if (scope.isValue && isEquality(node.op) && ![leftNode, rightNode].some(isNullLiteral))
     return ofKnown(combine, left, right)
   // The most frequent ones without another call.
@@ -215,7 +227,7 @@ const isEquality = (op: string) => ['==', '!=', 'in'].includes(op)
 const isNullLiteral = (node: Node) => constantOf(node) === null
 
 /** Without both values there is none: `false` would be sent although nothing is known. */
-function ofKnown(combine: (left: unknown, right: unknown) => unknown, left: Read, right: Read): Read {
+function ofKnown(combine: Combine, left: Read, right: Read): Read {
   return (record, root, up, captures) => {
     const one = left(record, root, up, captures)
     if (isNone(one)) return one
@@ -235,7 +247,25 @@ function refuseUseless(left: Node, right: Node): void {
     throw new Malformed('compares constants; a key that is no name is written record["69"]')
 }
 
-const operations: Readonly<Record<Operator['op'], (left: unknown, right: unknown) => unknown>> = {
+/** What takes time with the length of a list or a text. */
+function boundedOperation(op: Operator['op'], steps: StepBudget): Combine {
+  const combine = operations[op]
+  if (op === 'in')
+    return (value, container) => {
+      if (Array.isArray(container)) steps.spend(container.length)
+      return combine(value, container)
+    }
+  if (op !== '+') return combine
+  return (left, right) => {
+    if (typeof left === 'string' && typeof right === 'string')
+      steps.spend(stepsOfText(left.length + right.length))
+    return combine(left, right)
+  }
+}
+
+type Combine = (left: unknown, right: unknown) => unknown
+
+const operations: Readonly<Record<Operator['op'], Combine>> = {
   '==': isSame,
   '!=': (left, right) => !isSame(left, right),
   '<': ordered((found) => found < 0),
@@ -250,7 +280,7 @@ const operations: Readonly<Record<Operator['op'], (left: unknown, right: unknown
   '%': remainder,
 }
 
-function ordered(holds: (order: number) => boolean): (left: unknown, right: unknown) => unknown {
+function ordered(holds: (order: number) => boolean): Combine {
   return (left, right) => {
     if (isNone(left)) return left
     if (isNone(right)) return right
@@ -260,10 +290,7 @@ function ordered(holds: (order: number) => boolean): (left: unknown, right: unkn
 }
 
 function isIn(value: unknown, container: unknown): unknown {
-  if (Array.isArray(container)) {
-    if (!spend(container.length)) return limitReached
-    return (container as unknown[]).some((one) => isSame(value, one))
-  }
+  if (Array.isArray(container)) return (container as unknown[]).some((one) => isSame(value, one))
   if (isNone(container)) return false
   return isRecord(container) ? typeof value === 'string' && Object.hasOwn(container, value) : noContainer
 }

@@ -20,32 +20,37 @@
 //   no dyn(), type(), duration, timestamp, optional values, bytes
 //
 // A selected field is passed on as it was read, so digits of a number beyond 2^53 stay. An evaluation is
-// bounded by a budget of steps (step-budget.ts), lists and texts that it makes as well. The caller asks for
-// `takeLimitReached` when a record is done, and refuses it (EXPRESSION_LIMIT).
+// bounded by a budget of steps (step-budget.ts), lists and texts that it makes as well. Beyond it a StepLimit
+// is thrown.
 
-import type { Up } from '../types.ts'
+import type { Rejection, Up } from '../types.ts'
 import type { Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileTree } from './evaluation.ts'
 import { truthOf } from './comparisons.ts'
 import { MisusedName } from './names.ts'
-import { beginSteps, stepsMax, takeLimitReached } from './step-budget.ts'
-import { nodesOf, parseExpression, type Node } from './syntax.ts'
+import { limitText, stepsMax, StepLimit, withinLimit } from './step-budget.ts'
+import { parseExpression, type Node } from './syntax.ts'
 import { celOfOldCondition } from './old-conditions.ts'
 
 export { functionRows } from './functions/functions.ts'
 export type { Node }
-export { stepsMax, takeLimitReached }
+export { limitText, withinLimit }
 
 export type Condition = (record: unknown, root: unknown, captures: readonly string[], up?: Up) => boolean
 
-export const limitDetail =
-  `An expression of the source needs more than ${stepsMax} steps for this message. Its lists or texts are longer ` +
-  'than the expression is made for.'
+/** Of a record of which an expression reached its limit. Throws any other error. */
+export function limitRejection(error: unknown): Extract<Rejection, { kind: 'refused' }> {
+  if (!(error instanceof StepLimit)) throw error
+  const detail =
+    `An expression of the source needs more than ${stepsMax} steps for this message. Its lists or texts are ` +
+    'longer than the expression is made for.'
+  return { kind: 'refused', reason: 'EXPRESSION_LIMIT', detail }
+}
 
 /** Of a field: see `isValue` of `Scope`. `captures`: names of those of the topic. Throws Malformed. */
 export function compileExpression(text: string, captures: readonly string[]): Read {
-  return compileNodes(parseExpression(text), captures, true)
+  return compileTree(parseExpression(text), captures, true)
 }
 
 /** True where the expression is; a value that reads as true (1, "yes") counts. Throws Malformed. */
@@ -57,25 +62,11 @@ export function compileCondition(text: string, captures: readonly string[]): Con
 /** A condition of the old language is reported with its translation. */
 function readOfCondition(text: string, captures: readonly string[]): Read {
   try {
-    return compileNodes(parseExpression(text), captures)
+    return compileTree(parseExpression(text), captures, false)
   } catch (error) {
     if (!(error instanceof Malformed) || error instanceof MisusedName) throw error
     const translated = celOfOldCondition(text)
     if (translated === undefined || translated === text) throw error
     throw new Malformed(`is in the language of conditions before 0.2; it is written as ${translated} now`)
   }
-}
-
-export function compileNodes(tree: Node, captures: readonly string[], isValue = false): Read {
-  const read = compileTree(tree, captures, isValue)
-  if (![...nodesOf(tree)].some(needsSteps)) return read
-  return (record, root, up, found) => {
-    beginSteps()
-    return read(record, root, up, found)
-  }
-}
-
-/** Sums of texts, lists and calls. All else takes a bounded time. */
-function needsSteps({ op }: Node): boolean {
-  return op === 'call' || op === 'rcall' || op === '+' || op === 'in' || op === 'list' || op === 'map'
 }

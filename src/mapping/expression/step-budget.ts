@@ -1,40 +1,45 @@
 // step-budget.ts: bounds the time of an evaluation. A step is a visit of an element of a list, or the work on
-// some characters of a text; an evaluation that needs more than `stepsMax` ends without a result, and the
-// message becomes a dead letter (EXPRESSION_LIMIT).
-//
-// An evaluation is synchronous, so one budget serves all expressions of the process.
-
-import { NoResult } from '../path/no-result.ts'
+// some characters of a text. An evaluation that needs more than `stepsMax` ends with a StepLimit, whatever is
+// around the part that reached it. Who reads the record catches it, and the message becomes a dead letter
+// (EXPRESSION_LIMIT).
 
 export const stepsMax = 10_000
 
 /** Characters of a text that count as one step. */
-export const charactersPerStep = 16
+const charactersPerStep = 16
 
-export const limitReached = new NoResult(`the expression needs more than ${stepsMax} steps`)
+export class StepLimit extends Error {}
 
-let left = stepsMax
-let wasReached = false
+export const limitText = `the expression needs more than ${stepsMax} steps`
 
-export function beginSteps(): void {
-  left = stepsMax
+/** One object, as its stack takes time and a message can reach the limit in each of its records. */
+const limit = new StepLimit(limitText)
+
+/** The steps of one expression. */
+export class StepBudget {
+  #left = stepsMax
+
+  begin(): void {
+    this.#left = stepsMax
+  }
+
+  /** Throws StepLimit. */
+  spend(steps: number): void {
+    this.#left -= steps
+    if (this.#left < 0) throw limit
+  }
 }
 
-/** False where the evaluation must end with `limitReached`. */
-export function spend(steps: number): boolean {
-  left -= steps
-  if (left >= 0) return true
-  wasReached = true
-  return false
+export function stepsOfText(length: number): number {
+  return 1 + Math.ceil(length / charactersPerStep)
 }
 
-export function spendText(length: number): boolean {
-  return spend(1 + Math.ceil(length / charactersPerStep))
-}
-
-/** Whether an evaluation reached the limit since the last call. */
-export function takeLimitReached(): boolean {
-  const reached = wasReached
-  wasReached = false
-  return reached
+/** What `run` gives; undefined where an expression reaches its limit. */
+export function withinLimit<Result>(run: () => Result): Result | undefined {
+  try {
+    return run()
+  } catch (error) {
+    if (!(error instanceof StepLimit)) throw error
+    return undefined
+  }
 }

@@ -9,7 +9,7 @@
 import { isUtf8 } from 'node:buffer'
 import { bytesFromBase64, bytesFromHex } from '../encodings/text-bytes.ts'
 import type { ExtractConfig } from './extract-config.ts'
-import { compileJ1939, type OnOther } from './j1939.ts'
+import { compileJ1939, type OtherController } from './j1939.ts'
 import { compileObd } from './obd.ts'
 import { decodeJson } from '../encodings/lenient-json.ts'
 import { compileLayout } from './binary-layout.ts'
@@ -19,73 +19,67 @@ import { openBox, type KeysFor } from './secretbox.ts'
 import { compilePaths } from '../path/path.ts'
 import { isRecord, setOwn } from '../path/path-eval.ts'
 import { compileCondition } from '../expression/expression.ts'
-import type { Up } from '../types.ts'
 
-/** The record with its unpacked values; the same object where there are none. */
-export type Extract = (record: unknown, root: unknown, captures: readonly string[], up?: Up) => unknown
+/** `others`: gets the values that other controllers send. */
+type ExtractFrom = { captures: readonly string[]; others?: OtherController[] | undefined }
+
+/** The message with its unpacked values; the same object where there are none. */
+export type Extract = (message: unknown, from: ExtractFrom) => unknown
 
 export type Extractor = { into: string; find: Extract; replaces: boolean }
 
-export type ExtractDeps = {
-  /** The keys of the source. */
-  keysFor?: KeysFor
-  onOther?: OnOther
-}
+/** `others`: as in `ExtractFrom`. */
+type Unpack = (value: unknown, others?: OtherController[]) => unknown
 
-type Unpack = (value: unknown) => unknown
-
-/** Throws Malformed. */
+/** `keysFor`: the keys of the source. Throws Malformed. */
 export function compileExtractor(
   entry: ExtractConfig,
   captureNames: readonly string[],
-  { keysFor = () => [], onOther }: ExtractDeps = {},
+  keysFor: KeysFor = () => [],
 ): Extractor {
   const holds = entry.when === undefined ? null : compileCondition(entry.when, captureNames)
-  const find = compileFind(entry, keysFor, onOther)
+  const find = compileFind(entry, keysFor)
   return {
     into: entry.into,
     replaces: entry.as === 'secretbox',
-    find: (record, root, captures, up) =>
-      holds && !holds(record, root, captures, up) ? undefined : find(record, root, captures, up),
+    find: (message, from) =>
+      holds && !holds(message, message, from.captures) ? undefined : find(message, from),
   }
 }
 
-function compileFind(entry: ExtractConfig, keysFor: KeysFor, onOther: OnOther | undefined): Extract {
+function compileFind(entry: ExtractConfig, keysFor: KeysFor): Extract {
   if (entry.as === 'positions') return compileDecodedPositions(entry.from)
   const read = compilePaths(entry.from)
   if (entry.as === 'secretbox')
-    return (record, root, captures, up) => openBox(read(record, root, up), keysFor(captures))
-  const unpack = compileUnpack(entry, onOther)
-  return (record, root, _captures, up) => unpack(read(record, root, up))
+    return (message, { captures }) => openBox(read(message, message), keysFor(captures))
+  const unpack = compileUnpack(entry)
+  return (message, { others }) => unpack(read(message, message), others)
 }
 
 /** Runs the extractors in order, each on the result of those before. */
 export function compileExtract(extractors: readonly Extractor[]): Extract {
-  return (record, root, captures, up) => {
-    if (!isRecord(record)) return record
-    let extended = record
+  return (message, from) => {
+    if (!isRecord(message)) return message
+    let extended = message
     for (const { into, find, replaces } of extractors) {
       if (!replaces && Object.hasOwn(extended, into)) continue
-      const found = find(extended, root === record ? extended : root, captures, up)
+      const found = find(extended, from)
       if (found === undefined) continue
-      if (extended === record) extended = { ...record }
+      if (extended === message) extended = { ...message }
       setOwn(extended, into, found)
     }
     return extended
   }
 }
 
-function compileUnpack(
-  entry: Exclude<ExtractConfig, { as: 'positions' | 'secretbox' }>,
-  onOther?: OnOther,
-): Unpack {
+function compileUnpack(entry: Exclude<ExtractConfig, { as: 'positions' | 'secretbox' }>): Unpack {
   switch (entry.as) {
     case 'base64':
       return compileBytes(bytesFromBase64, entry.layout)
     case 'hex':
       return compileBytes(bytesFromHex, entry.layout)
     case 'j1939':
-      return compileJ1939(entry.signals, onOther)
+      return compileJ1939(entry.into, entry.signals)
     case 'obd':
       return compileObd(entry.signals)
     case 'nmea':

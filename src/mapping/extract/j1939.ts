@@ -16,7 +16,7 @@
 // A value that only another address sends is not taken, and reported: a person who misses the hours must see
 // that they are there.
 
-import { compileField, type LayoutField, type ReadField, type ReadFields } from './binary-layout.ts'
+import { compileField, type LayoutField, type ReadField } from './binary-layout.ts'
 import { framesIn, identifierOf } from './can-frames.ts'
 import { setOwn } from '../path/path-eval.ts'
 
@@ -37,18 +37,20 @@ type GroupSignal = { name: string; read: ReadField; rankOf: (address: number) =>
 /** PDU formats from here on belong to broadcast groups. */
 const broadcastFrom = 240
 
-/** A value of another address than those of its signal. `isFound`: the signal has a value nevertheless. */
-export type OtherController = { signal: string; address: number; isFound: boolean }
+/**
+ * A value of another address than those of its signal. `why`: `of source 0x27, source: 0 is selected`;
+ * `isFound`: the signal has a value nevertheless.
+ */
+export type OtherController = { into: string; signal: string; why: string; isFound: boolean }
 
-/** Called for each value of another address, at most `othersMax` times a message. */
-export type OnOther = (other: OtherController) => void
-
+/** Of one message. */
 const othersMax = 16
 
+/** The result gets what other controllers send in `others`. */
 export function compileJ1939(
+  into: string,
   signals: Readonly<Record<string, J1939Signal>>,
-  onOther: OnOther = () => undefined,
-): ReadFields<unknown> {
+): (value: unknown, others?: OtherController[]) => Record<string, unknown> | undefined {
   const names = Object.keys(signals)
   const byGroup = new Map<number, GroupSignal[]>()
   for (const [name, signal] of Object.entries(signals)) {
@@ -56,19 +58,19 @@ export function compileJ1939(
     const one = { name, read, rankOf: compileRank([signal.source].flat()) }
     byGroup.set(signal.pgn, [...(byGroup.get(signal.pgn) ?? []), one])
   }
-  return (value) => {
+  return (value, others) => {
     let found: Record<string, unknown> | undefined
     const ranks = new Map<string, number>()
     /** Values that no frame can replace any more. */
     let final = 0
-    let others: { signal: string; address: number }[] | null = null
+    let beside: { signal: string; address: number }[] | null = null
     for (const { id, data: bytes } of framesIn(value, (one) => byGroup.has(groupIn(one)))) {
       if (final === names.length) break
       for (const { name, read, rankOf } of byGroup.get(groupIn(id)) ?? []) {
         const rank = rankOf(id & 0xff)
         if (rank < 0) {
-          others ??= []
-          if (others.length < othersMax && read(bytes) !== undefined) addOther(others, name, id & 0xff)
+          beside ??= []
+          if (beside.length < othersMax && read(bytes) !== undefined) addOther(beside, name, id & 0xff)
           continue
         }
         if (rank >= (ranks.get(name) ?? Number.POSITIVE_INFINITY)) continue
@@ -80,7 +82,10 @@ export function compileJ1939(
         if (rank === 0) final += 1
       }
     }
-    for (const other of others ?? []) onOther({ ...other, isFound: ranks.has(other.signal) })
+    for (const { signal, address } of beside ?? []) {
+      const why = `of source ${addressText(address)}, ${selectedText(signals[signal]!)}`
+      others?.push({ into, signal, why, isFound: ranks.has(signal) })
+    }
     return found
   }
 }
@@ -91,8 +96,12 @@ function addOther(others: { signal: string; address: number }[], signal: string,
     others.push({ signal, address })
 }
 
+function selectedText({ source }: J1939Signal): string {
+  return `source: ${Array.isArray(source) ? `[${source.join(', ')}]` : String(source)} is selected`
+}
+
 /** As it is written in tables of addresses: `0x27`. */
-export function addressText(address: number): string {
+function addressText(address: number): string {
   return `0x${address.toString(16).padStart(2, '0').toUpperCase()}`
 }
 

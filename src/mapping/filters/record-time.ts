@@ -7,7 +7,7 @@ import { withoutResult } from '../path/no-result.ts'
 import type { Reading } from '../read/reading.ts'
 import { isNoTime, isOfAnyUnit, unitHint } from '../times/time-mistakes.ts'
 import { zoneFor } from '../times/times.ts'
-import { noZone, zoneAdvice, type Zone } from '../times/zones.ts'
+import { zoneAdvice, zoneMissing, type Zone } from '../times/zones.ts'
 
 type PlannedTime = NonNullable<SourcePlan['time']>
 
@@ -17,9 +17,8 @@ export type TimeFault = { reason: 'NO_TIME' | 'NO_ZONE' | 'BAD_TIME'; detail: st
 /** NaN where the arrival time is used instead; null where the record was refused. */
 export function timeOfRecord(time: PlannedTime, reading: Reading, ofDevice: Zone | null): EpochMs | null {
   const { record, root, up, captures } = reading
-  noZone.asked = false
   const moment = time.read(record, root, up, zoneFor(time.zone, ofDevice), captures)
-  const fault = isOfAnyUnit(moment) ? null : timeFault(time, moment, reading, noZone.asked)
+  const fault = isOfAnyUnit(moment) ? null : timeFault(time, moment, reading)
   if (fault === null) return moment
   return isArrivalSent(time, fault) ? Number.NaN : reading.refuse(fault.reason, fault.detail)
 }
@@ -34,14 +33,13 @@ export function timeFault(
   { raw, format }: PlannedTime,
   moment: EpochMs,
   { record, root, up, captures }: Pick<Reading, 'record' | 'root' | 'up' | 'captures'>,
-  isZoneMissing: boolean,
 ): TimeFault | null {
   if (Number.isNaN(moment)) return { reason: 'NO_TIME', detail: 'The message has no time.' }
   const value = raw(record, root, up, captures)
   const found = shown(value)
   const hint = isOfAnyUnit(moment) ? '' : unitHint(value, format)
-  if (moment < Number.POSITIVE_INFINITY && hint === '') return null
-  if (isZoneMissing) {
+  if (Number.isFinite(moment) && hint === '') return null
+  if (moment === zoneMissing) {
     const detail = `The time ${found} has no zone, and neither has the device: ${zoneAdvice}`
     return { reason: 'NO_ZONE', detail }
   }

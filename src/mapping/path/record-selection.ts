@@ -16,8 +16,11 @@ import type { Up } from '../types.ts'
 
 export type EachRecord = { record: unknown; up: Up }
 
-export type Each =
-  { kind: 'one'; read: Read } | { kind: 'chain'; expand: (root: unknown, most: number) => EachRecord[] }
+/** `isList`: each of them stands alone; else there is one. */
+export type SelectedRecords = { isList: boolean; records: readonly EachRecord[] }
+
+/** Of more than `most` records so many and one more. */
+export type Each = (root: unknown, most: number) => SelectedRecords
 
 /** The highest `max_records`. A decoder makes no more records of a message. */
 export const recordsMost = 20_000
@@ -31,8 +34,19 @@ export type EachStep = { read: Read; isOfEntry: boolean }
 export function compileEach(steps: readonly EachStep[]): Each | null {
   const [only] = steps
   if (only === undefined) return null
-  if (steps.length === 1) return { kind: 'one', read: only.read }
-  return { kind: 'chain', expand: (root, most) => expand(steps, root, most) }
+  if (steps.length === 1) return (root, most) => recordsOf(only.read(root, root), most)
+  return (root, most) => ({ isList: true, records: expand(steps, root, most) })
+}
+
+/** Without `each` the message is the record, or the list of them. */
+export function selectRecords(each: Each | null, root: unknown, most: number): SelectedRecords {
+  return each === null ? recordsOf(root, most) : each(root, most)
+}
+
+function recordsOf(found: unknown, most: number): SelectedRecords {
+  if (!Array.isArray(found)) return { isList: false, records: [{ record: found, up: undefined }] }
+  const list: readonly unknown[] = found.length > most + 1 ? found.slice(0, most + 1) : found
+  return { isList: true, records: list.map((record) => ({ record, up: undefined })) }
 }
 
 /** Stops soon after `most` records: the caller only needs to know that there are too many. */

@@ -1,9 +1,10 @@
 // admission.ts: decides whether a record and its device are mapped.
 
 import { quote } from '../../std/quote.ts'
+import type { SourcePlan } from '../compile/source-plan.ts'
 import { deviceNamed } from '../devices/device-rule.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import { limitDetail, takeLimitReached } from '../expression/expression.ts'
+import { withinLimit } from '../expression/expression.ts'
 import { isRecord } from '../path/path-eval.ts'
 import type { Route } from '../routing/routing.ts'
 import { notAnObject } from './map-result.ts'
@@ -17,8 +18,6 @@ export function admitRecord(
 ): DeviceEntry | null {
   const { source, devices } = runtime
   const { record, root, captures, up, at } = reading
-  // An expression of `each` or of a condition in `extract`.
-  if (isBeyondLimit(reading)) return null
   const fault = broken?.get(record)
   if (fault !== undefined) return reading.refuse('NOT_JSON', fault)
   if (!isRecord(record)) return reading.refuse('NOT_AN_OBJECT', notAnObject(source, record))
@@ -32,7 +31,6 @@ export function admitRecord(
     }
   // Collected values are judged when their record is complete.
   if (source.coalesce === null && !isWanted(reading, source.when)) return null
-  if (isBeyondLimit(reading)) return null
   if (entry) return admitted(entry, reading)
   const name = deviceNamed(source.device, reading)
   if (name === null) return null
@@ -42,20 +40,18 @@ export function admitRecord(
   return admitted(named, reading)
 }
 
-/** False where `when` does not hold: the record is ignored, unless an expression reached its limit. */
+/** The name of the device, also of a record that is rejected; null where there is none. */
+export function deviceNameIn({ device }: SourcePlan, reading: Reading): string | null {
+  return withinLimit(() => deviceNamed(device, reading)) ?? null
+}
+
+/** False where `when` does not hold: the record is ignored. */
 export function isWanted(reading: Reading, when: Route['runtime']['source']['when']): boolean {
   if (when === null) return true
   const { record, root, captures, up } = reading
   reading.isWanted = when.holds(record, root, captures, up)
-  if (!reading.isWanted && !isBeyondLimit(reading)) reading.ignore(when.reason)
+  if (!reading.isWanted) reading.ignore(when.reason)
   return reading.isWanted
-}
-
-/** What an expression that reached its limit would have said is not known, so the record is refused. */
-export function isBeyondLimit(reading: Pick<Reading, 'refuse'>): boolean {
-  const isReached = takeLimitReached()
-  if (isReached) reading.refuse('EXPRESSION_LIMIT', limitDetail)
-  return isReached
 }
 
 /** A payload of a provider that is not in the config would never be sent. Null where it was refused. */

@@ -8,18 +8,18 @@
 import type { Message, RecordMark } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { SourcePlan } from '../compile/source-plan.ts'
-import { deviceNamed } from '../devices/device-rule.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import { limitDetail, takeLimitReached } from '../expression/expression.ts'
+import { limitRejection } from '../expression/expression.ts'
 import { notePrevious } from '../filters/previous-values.ts'
 import { digestOf, distinct, messageKeyOf, numbered, partKeyOf } from '../identity.ts'
 import type { FieldView } from '../lost-fields/lost-fields.ts'
-import { addPacketProperties } from '../path/packet-properties.ts'
+import { selectRecords, type SelectedRecords } from '../path/record-selection.ts'
 import type { Route } from '../routing/routing.ts'
+import { rootOf } from '../routing/source-choice.ts'
 import type { MappingState, Pending, Taken } from '../state/state.ts'
 import type { Decoded, MapResult, Rejection, Up } from '../types.ts'
 import { identityOfDigest, nameOf, payloadOf } from '../write.ts'
-import { admitRecord } from './admission.ts'
+import { admitRecord, deviceNameIn } from './admission.ts'
 import {
   changedRecord,
   ignored,
@@ -62,40 +62,36 @@ export function mapRecords(
   deps: MessageRecordsDeps,
 ): MapResult {
   const { message } = at
-  const { value } = decoded
   const { source } = route.runtime
-  // Collected values are unpacked when their record is complete.
-  const unpack = source.coalesce === null ? source.extract : null
-  if (unpack !== null && source.readsProperties) addPacketProperties(value, message)
-  const root = unpack === null ? value : unpack(value, value, route.captures)
-  if (source.readsProperties) addPacketProperties(root, message)
-  const { each } = source
-  const chain = each?.kind === 'chain' ? each.expand(root, source.recordsMax) : null
-  if (chain !== null && takeLimitReached()) return refused('EXPRESSION_LIMIT', limitDetail)
-  const chosen = chain ?? (each?.kind === 'one' ? each.read(root, root) : root)
-  const { records: marks } = message
   at.captures = route.captures
-  at.root = root
+  let selected: SelectedRecords
+  try {
+    at.root = rootOf(source, route.captures, decoded.value, message, at.others)
+    selected = selectRecords(source.each, at.root, source.recordsMax)
+  } catch (error) {
+    return refused(limitRejection(error))
+  }
+  const { isList, records: found } = selected
+  const { records: marks } = message
   const records = new MessageRecords(at, route, decoded, deps)
-  if (!Array.isArray(chosen)) {
-    const mark = marks?.find((one) => isMarked(one, chosen))
-    if (marks !== undefined && mark === undefined) return refusedAs(changedRecord)
-    records.map({ index: 0, record: chosen, up: undefined, mark })
+  if (!isList) {
+    const { record, up } = found[0]!
+    const mark = marks?.find((one) => isMarked(one, record))
+    if (marks !== undefined && mark === undefined) return refused(changedRecord)
+    records.map({ index: 0, record, up, mark })
     return records.result()
   }
-  const { length } = chosen
-  if (length > source.recordsMax)
-    return refused(
-      'TOO_MANY',
-      `The list has more than ${source.recordsMax} records (max_records of the source).`,
-    )
+  const { length } = found
+  if (length > source.recordsMax) {
+    const detail = `The list has more than ${source.recordsMax} records (max_records of the source).`
+    return refused({ kind: 'refused', reason: 'TOO_MANY', detail })
+  }
   records.beginList(length)
   const count = marks?.length ?? length
   for (let place = 0; place < count; place += 1) {
     const mark = marks?.[place]
     const index = mark?.index ?? place
-    const { record, up } =
-      chain === null ? { record: chosen[index] as unknown, up: undefined } : (chain[index] ?? nothing)
+    const { record, up } = found[index] ?? nothing
     const isCured = mark !== undefined && source.each === null && isUnread(mark, length)
     if (mark !== undefined && !isCured && !isMarked(mark, record))
       records.keep(mark, changedRecord, route.entry)
@@ -104,11 +100,7 @@ export function mapRecords(
   at.isLossNoted = count > 0
   return records.result()
 
-  function refused(reason: string, detail: string): MapResult {
-    return refusedAs({ kind: 'refused', reason, detail })
-  }
-
-  function refusedAs(rejection: Rejection): MapResult {
+  function refused(rejection: Rejection): MapResult {
     return rejected(rejection, message, source, route.entry)
   }
 }
@@ -131,6 +123,8 @@ class MessageRecords {
   /** Why the last record that became nothing did; null while there is none. */
   skipped: string | null = null
   kept: KeptRecords | null = null
+  /** What other controllers send was counted, once for all records. */
+  hasCounted = false
   /** Of a message that is one record, and is kept or rejected with it. */
   whole: MapResult | null = null
 
@@ -159,7 +153,8 @@ class MessageRecords {
     const { payloads, pending, owners, skipped, source, deps } = this
     const { name } = source
     if (pending !== null) {
-      const part = deps.state.partOf(pending, this.at.message)
+      const { message, arrivedAt, offsetMs } = this.at
+      const part = deps.state.partOf(pending, message, { at: arrivedAt, offsetMs })
       return { kind: 'part', source: name, ...part, records: owners ?? [] }
     }
     if (payloads !== null) return { kind: 'payloads', source: name, payloads }
@@ -178,12 +173,19 @@ class MessageRecords {
     // Of a record that was sent in part, only other fields are read.
     if (mark?.sent !== undefined) reading.unwanted = source.watched.bitsOf(mark.sent)
     deps.onReading?.(reading, source)
-    const entry = admitRecord(route, reading, decoded.broken)
-    if (source.otherControllers?.isEmpty() === false) this.#countOthers(reading, entry)
-    if (entry?.ignored) this.#reject(reading, entry, { kind: 'ignored', reason: 'unknown device' })
+    let entry: DeviceEntry | null = null
+    let isRead = false
+    try {
+      entry = admitRecord(route, reading, decoded.broken)
+      if (entry !== null && !entry.ignored && !entry.quarantined)
+        isRead = source.coalesce !== null || readRecord(reading, runtime, entry, deps.read)
+    } catch (error) {
+      reading.rejection = { ...limitRejection(error), isTimed: reading.isTimed }
+    }
+    if (at.others.length > 0 && !this.hasCounted) this.#countOthers(reading, entry)
+    if (entry !== null && isRead) this.#add(reading, entry)
+    else if (entry?.ignored) this.#reject(reading, entry, { kind: 'ignored', reason: 'unknown device' })
     else if (entry?.quarantined) this.#reject(reading, entry, unlisted(entry, source))
-    else if (entry !== null && (source.coalesce !== null || readRecord(reading, runtime, entry, deps.read)))
-      this.#add(reading, entry)
     else {
       const owner = entry ?? route.entry
       this.#reject(reading, owner, source.hintRefusal(reading.rejection, reading, owner))
@@ -194,9 +196,10 @@ class MessageRecords {
   #countOthers(reading: Reading, entry: DeviceEntry | null): void {
     const { rejection } = reading
     const { source, route } = this
-    reading.device = (entry ?? route.entry)?.device ?? deviceNamed(source.device, reading) ?? ''
-    source.otherControllers?.count(reading)
+    reading.device = (entry ?? route.entry)?.device ?? deviceNameIn(source, reading) ?? ''
+    reading.countOthers(source.name)
     reading.rejection = rejection
+    this.hasCounted = true
   }
 
   #add(reading: Reading, entry: DeviceEntry): void {

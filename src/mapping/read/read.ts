@@ -18,7 +18,6 @@ import { readPosition, takeTimeOfOldFix } from '../filters/fix.ts'
 import { timeOfRecord } from '../filters/record-time.ts'
 import type { FieldWatch } from '../lost-fields/lost-fields.ts'
 import type { SourceRuntime } from '../routing/routing.ts'
-import { isBeyondLimit } from './admission.ts'
 import type { Reading } from './reading.ts'
 
 export type ReadDeps = FilterDeps & {
@@ -58,12 +57,10 @@ function isReadable(
     reading.laterSignals = source.previous.signals[entry.family]?.(reading) ?? reading.laterSignals
     reading.laterFields = source.previous.fields?.(reading) ?? ''
   }
-  if (isBeyondLimit(reading)) return false
   reading.judged = source.watched.ownBits
   if (!hasPosition && !isSentWithout(reading, source)) return false
   if (!hasSentValues(reading, source, entry, deps)) return false
   reading.fields = source.extraFields?.(reading) ?? ''
-  if (isBeyondLimit(reading)) return false
   reading.judged = source.watched.judgedBits(reading.present)
   takeTimeOfOldFix(reading, source.fix?.oldTime ?? 'fix')
   if (reading.moving !== null && reading.gps?.includes(',"inMotion":') === true) reading.moving = null

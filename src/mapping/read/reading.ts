@@ -16,6 +16,7 @@ import {
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
+import type { OtherController } from '../extract/j1939.ts'
 import type { DeviceMemory, PreviousNote } from '../memory/device-memory.ts'
 import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
 import type { WithheldCounts } from '../plausibility/withheld-counts.ts'
@@ -45,6 +46,8 @@ export type MessageAt = {
   /** Of its topic, and its value: known once it has a source and was decoded. */
   captures: readonly string[]
   root: unknown
+  /** Values on a bus of it that are not selected. */
+  readonly others: OtherController[]
   /** The device of the message, or of its last record; null while it is not known. */
   owner: NotedDevice | null
   /** The records that gave no payload are noted one by one. */
@@ -207,6 +210,13 @@ export class Reading implements RecordContext {
     if (!finding.isSent) this.leftOut = true
     if (this.live && this.entry !== null) watched?.implausible(this.entry, finding.key, this.arrivedAt)
     withheld.implausible(this.device, finding, value)
+  }
+
+  /** Counts the values of controllers that are not selected, where the selected ones send none. */
+  countOthers(source: string): void {
+    for (const { into, signal, why, isFound } of this.at.others)
+      if (!isFound)
+        this.omit(`${source}|${into}.${signal}|another controller`, `${source}|${into}.${signal}|${why}`)
   }
 
   /** What is stored of it, and written. */

@@ -15,9 +15,11 @@
 import { assertNever } from '../../std/assert.ts'
 import type { Message } from '../../domain/message.ts'
 import type { SourcePlan } from '../compile/source-plan.ts'
+import { withinLimit } from '../expression/expression.ts'
+import type { OtherController } from '../extract/j1939.ts'
 import { addPacketProperties } from '../path/packet-properties.ts'
 import { isRecord } from '../path/path-eval.ts'
-import type { EachRecord } from '../path/record-selection.ts'
+import { selectRecords } from '../path/record-selection.ts'
 import type { Decoded, MapResult, StatefulDecoded } from '../types.ts'
 import type { Route } from './routing.ts'
 
@@ -70,7 +72,8 @@ export function chooseSource(
     const decoded = decode(one)
     switch (decoded.kind) {
       case 'value':
-        return verdictOn(one, source.takes, decoded.value, message)
+        // An expression that reaches its limit does so again with the record, which is refused then.
+        return withinLimit(() => verdictOn(one, source.takes!, decoded.value, message)) ?? 'taken'
       case 'refused':
         return 'unread'
       case 'empty':
@@ -121,7 +124,7 @@ function verdictOn(
 ): Verdict {
   const root = rootOf(source, captures, value, message)
   let verdict: Verdict = 'declined'
-  const records = recordsIn(source, root)
+  const { records } = selectRecords(source.each, root, source.recordsMax)
   if (records.length > source.recordsMax) return 'taken'
   for (const { record, up } of records) {
     if (!isRecord(record)) verdict = 'unread'
@@ -130,26 +133,20 @@ function verdictOn(
   return verdict
 }
 
-/** The message with what `extract` unpacks. */
+/**
+ * The message with what `extract` unpacks. Collected values are unpacked when their record is complete.
+ * `others`: gets what other controllers send.
+ */
 export function rootOf(
-  { extract, readsProperties }: SourcePlan,
+  { extract, coalesce, readsProperties }: SourcePlan,
   captures: readonly string[],
   value: unknown,
   message: Message,
+  others?: OtherController[],
 ): unknown {
   if (readsProperties) addPacketProperties(value, message)
-  const root = extract === null ? value : extract(value, value, captures)
+  if (extract === null || coalesce !== null) return value
+  const root = extract(value, { captures, others })
   if (readsProperties && root !== value) addPacketProperties(root, message)
   return root
-}
-
-/** As message-records.ts reads them; more than `recordsMax` are not all of them. */
-export function recordsIn(
-  { each, recordsMax }: Pick<SourcePlan, 'each' | 'recordsMax'>,
-  root: unknown,
-): readonly EachRecord[] {
-  if (each?.kind === 'chain') return each.expand(root, recordsMax)
-  const chosen = each === null ? root : each.read(root, root, undefined)
-  const records: readonly unknown[] = Array.isArray(chosen) ? chosen : [chosen]
-  return records.map((record) => ({ record, up: undefined }))
 }

@@ -6,7 +6,7 @@ import { storedFormOf, type Value } from './open-record.ts'
 import type { UnmappableReason } from '../reasons.ts'
 import type { RecordContext, Rejection, Up } from '../types.ts'
 import type { ReadTime } from '../times/times.ts'
-import { noZone, zoneAdvice, type Zone } from '../times/zones.ts'
+import { zoneAdvice, zoneMissing, type Zone } from '../times/zones.ts'
 
 /** The `coalesce` of a source, compiled. */
 export type CompiledCoalesce = {
@@ -17,7 +17,7 @@ export type CompiledCoalesce = {
   nameOfTopic: ((captures: readonly string[]) => string) | null
   names: ReadonlySet<string>
   value: Read
-  /** Null where values have no time. Gives NaN for a value without one, an infinity for an unreadable one. */
+  /** Null where values have no time. */
   time: ReadTime | null
 }
 
@@ -34,16 +34,11 @@ export function valueIn(
   if (!names.has(name)) return { kind: 'ignored', reason: 'not wanted' }
   const found = read(record, root, up)
   if (found === undefined) return { kind: 'ignored', reason: 'no value' }
-  noZone.asked = false
   const time = readTime === null ? Number.NaN : readTime(record, root, up, zone)
-  if (time === Number.POSITIVE_INFINITY) {
-    if (noZone.asked)
-      return refused(
-        'NO_ZONE',
-        `The time of the value has no zone, and neither has the device: ${zoneAdvice}`,
-      )
+  if (time === zoneMissing)
+    return refused('NO_ZONE', `The time of the value has no zone, and neither has the device: ${zoneAdvice}`)
+  if (time === Number.POSITIVE_INFINITY)
     return refused('BAD_TIME', 'The time of the value is not in the format of the source.')
-  }
   const stored = storedFormOf(name, found)
   if (stored === null) return refused('TOO_LARGE', 'The value cannot be stored until its record closes.')
   return { name, ...stored, time, arrivedAt, messages: 0 }

@@ -10,6 +10,7 @@ import type { DeviceEntry } from '../devices/devices.ts'
 import { thinSampleOf } from '../filters/thin.ts'
 import { digestOf } from '../identity.ts'
 import { rejectedAs } from '../read/map-result.ts'
+import type { MessageAt, Moment } from '../read/reading.ts'
 import type { SourceRuntime } from '../routing/routing.ts'
 import type { MapResult, Rejection } from '../types.ts'
 import { identityOfDigest, nameOf, payloadOfName, type DeviceRecord, type MappedRecord } from '../write.ts'
@@ -23,13 +24,11 @@ import { unmappedPartOf, type CollectedChanges } from './state-changes.ts'
 export type CollectedReader = {
   /** Notes what an incomplete record says about the device. */
   note(runtime: SourceRuntime, entry: DeviceEntry, closed: ClosedRecord): void
-  /** `arrived` is the record, or the message that it was kept as. */
   read(
     runtime: SourceRuntime,
     entry: DeviceEntry,
     record: Record<string, unknown>,
-    arrived: Pick<Message, 'arrivedAt' | 'arrival'>,
-    live: boolean,
+    at: Pick<MessageAt, 'arrivedAt' | 'offsetMs' | 'live'>,
   ): MappedRecord | Rejection
 }
 
@@ -41,7 +40,7 @@ export type RecordClosing = {
   /** Closes the records whose window is over. */
   closeDue(nowMs: EpochMs, changes: CollectedChanges): void
   /** Null for a message that is not a kept record. */
-  mapKept(message: Message, live: boolean): MapResult | null
+  mapKept(message: Message, at: Pick<MessageAt, 'offsetMs' | 'live'>): MapResult | null
 }
 
 /** The table may have lost a device while its values were collected. */
@@ -115,8 +114,10 @@ export function createRecordClosing({ sources, groups }: States, reader: Collect
     const { owner, messages } = closed
     const device = ownerParts(owner)
     const entry = runtime.devices.entryOf(device.name, device.provider)
+    const { arrivedAt } = closed
+    const at = { arrivedAt, offsetMs: sinceArrival(changes.now, arrivedAt), live: true }
     const mapped = closed.complete
-      ? (unadmitted(entry) ?? reader.read(runtime, entry, closed.record, closed, true))
+      ? (unadmitted(entry) ?? reader.read(runtime, entry, closed.record, at))
       : incomplete()
     if ('kind' in mapped && mapped.kind !== 'ignored') {
       const origin = { source: name, provider: entry.provider, device: device.name, messages }
@@ -168,7 +169,7 @@ export function createRecordClosing({ sources, groups }: States, reader: Collect
     }
   }
 
-  function mapKept(message: Message, live: boolean): MapResult | null {
+  function mapKept(message: Message, at: Pick<MessageAt, 'offsetMs' | 'live'>): MapResult | null {
     const kept = keptRecordIn(message)
     if (kept === null) return null
     const { kind, name, owner, record } = kept
@@ -180,13 +181,22 @@ export function createRecordClosing({ sources, groups }: States, reader: Collect
     if (runtime === undefined) return rejectedAs(noSource, message, null, device)
     const { source } = runtime
     const entry = runtime.devices.entryOf(device, provider)
-    const mapped = unadmitted(entry) ?? merged ?? reader.read(runtime, entry, record, message, live)
+    const { arrivedAt } = message
+    const mapped = unadmitted(entry) ?? merged ?? reader.read(runtime, entry, record, { ...at, arrivedAt })
     if ('kind' in mapped) return rejectedAs(mapped, message, source, device, entry)
     const payload = payloadOfName({ entry, mapped })
     return payload === null
       ? { kind: 'ignored', source: source.name, reason: 'privacy' }
       : { kind: 'payloads', source: source.name, payloads: [payload] }
   }
+}
+
+/**
+ * Our time may have become known between the arrival and now. A time that is not ahead of now is not in the
+ * future either way.
+ */
+function sinceArrival({ at, offsetMs }: Moment, arrivedAt: EpochMs): number | null {
+  return offsetMs === null ? null : offsetMs + Math.max(0, at - arrivedAt)
 }
 
 function unadmitted({ ignored, quarantined }: DeviceEntry): Rejection | null {

@@ -2,19 +2,21 @@
 // a payload. The caller commits all of them in one write.
 
 import type { MappedPayload } from '../../domain/payload.ts'
+import type { Moment } from '../read/reading.ts'
 import type { Rejection, StateChanges, StateWrite, UnmappedPart, UnsentPart } from '../types.ts'
 import { messageOfRecord, type KeptKind, type KeptRecord } from './record-envelope.ts'
 
-/** StateChanges while they are collected. */
+/** StateChanges while they are collected. `now`: of the message or tick that makes them. */
 export type CollectedChanges = {
+  readonly now: Moment
   payloads: MappedPayload[]
   writes: Map<string, Buffer | null>
   closed: number
   unsent: UnsentPart[]
 }
 
-export function newChanges(): CollectedChanges {
-  return { payloads: [], writes: new Map(), closed: 0, unsent: [] }
+export function newChanges(now: Moment): CollectedChanges {
+  return { now, payloads: [], writes: new Map(), closed: 0, unsent: [] }
 }
 
 export function isEmpty({ payloads, writes, unsent }: CollectedChanges): boolean {

@@ -6,16 +6,20 @@ import type { Message } from '../../domain/message.ts'
 import { decodeRecord, type OpenRecord } from './open-record.ts'
 import { messageOfDamage, messageOfRecord, type KeptRecord } from './record-envelope.ts'
 import { keyParts, ownerParts, type KeyParts, type States } from './source-state.ts'
-import { newChanges, unmappedPartOf, type CollectedChanges } from './state-changes.ts'
+import { unmappedPartOf, type CollectedChanges } from './state-changes.ts'
 
 /** Entries that could not be read, and that no source uses; and the changes that remove them, once. */
-export type Restored = { changes: CollectedChanges; damaged: number; unused: number }
+export type Restored = {
+  changes: Pick<CollectedChanges, 'writes' | 'unsent'>
+  damaged: number
+  unused: number
+}
 
 export function restoreStates(
   { stores }: States,
   entries: Iterable<readonly [key: string, value: Buffer]>,
 ): Restored {
-  const restored: Restored = { changes: newChanges(), damaged: 0, unused: 0 }
+  const restored: Restored = { changes: { writes: new Map(), unsent: [] }, damaged: 0, unused: 0 }
   const byPrefix = new Map(stores.map(({ prefix }) => [prefix, new Map<string, Buffer>()]))
   for (const [key, bytes] of entries) {
     const parts = keyParts(key)

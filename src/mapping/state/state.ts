@@ -35,6 +35,7 @@ import type { DuplicateRule, MappedPayload } from '../../domain/payload.ts'
 import { thinSampleOf } from '../filters/thin.ts'
 import { digestOf, messageKeyOf } from '../identity.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
+import type { MessageAt, Moment } from '../read/reading.ts'
 import type { SourceRuntime } from '../routing/routing.ts'
 import type { MapResult, RecordContext, Rejection, StateChanges } from '../types.ts'
 import { nameOf, payloadOf, type DeviceRecord, type Identity } from '../write.ts'
@@ -65,16 +66,16 @@ export type MappingState = {
   /** A record of a source that thins or merges. `digest`: of its name. */
   takeRecord(state: SourceState, record: DeviceRecord, named: Named): Taken
   /** What waits of a message. `apply`: once, where it is no duplicate, and before the next message. */
-  partOf(found: readonly Pending[], message: Message): Part
+  partOf(found: readonly Pending[], message: Message, now: Moment): Part
   /** Closes the records whose window is over; null where there is nothing to change. */
-  tick(nowMs: EpochMs): StateChanges | null
+  tick(nowMs: EpochMs, now: Moment): StateChanges | null
   nextTickAt(): EpochMs | null
   /** Replaces all state by these entries of the spool; ignores entries of other owners. */
   restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
   /** All state in its stored form, for the mapping that replaces this one. */
   entries(): Iterable<[key: string, value: Buffer]>
   /** Maps a closed record that was kept as a message (record-envelope.ts); null for any other message. */
-  mapKept(message: Message, live: boolean): MapResult | null
+  mapKept(message: Message, at: Pick<MessageAt, 'offsetMs' | 'live'>): MapResult | null
   counters(): StateCounters
 }
 
@@ -147,18 +148,18 @@ export function createMappingState(
     return payload === null ? { kind: 'ignored', reason: 'privacy' } : { kind: 'payload', payload }
   }
 
-  function partOf(found: readonly Pending[], message: Message): Part {
+  function partOf(found: readonly Pending[], message: Message, now: Moment): Part {
     const isTimed = found.every((one) =>
       one.kind === 'value' ? !Number.isNaN(one.value.time) : one.record.mapped.time !== null,
     )
-    const apply = () => applied(found)
+    const apply = () => applied(found, now)
     if (!isTimed) return { windowKey: messageKeyOf(message), duplicateRule: 'resend', apply }
     const windowKey = hash('sha256', found.map(readingOf).join(), 'hex').slice(0, 32)
     return { windowKey, duplicateRule: 'always', apply }
   }
 
-  function applied(found: readonly Pending[]): StateChanges {
-    const changes = newChanges()
+  function applied(found: readonly Pending[], now: Moment): StateChanges {
+    const changes = newChanges(now)
     let counted = false
     for (const one of found) {
       // The message is counted with its first part that is not a duplicate.
@@ -177,9 +178,9 @@ export function createMappingState(
     return changesOf(changes)
   }
 
-  function tick(nowMs: EpochMs): StateChanges | null {
-    const { changes } = restored
-    restored.changes = newChanges()
+  function tick(nowMs: EpochMs, now: Moment): StateChanges | null {
+    const changes = { ...newChanges(now), ...restored.changes }
+    restored.changes = { writes: new Map(), unsent: [] }
     closing.closeDue(nowMs, changes)
     return isEmpty(changes) ? null : changesOf(changes)
   }

@@ -73,7 +73,7 @@ function compileOne(config: FixTimeConfig): ReadFixTime {
   const read = compileTime(format, compileTimeReading(config))
   return (record, root, up, _messageTime, ofDevice) => {
     const time = read(record, root, up, zoneFor(rule, ofDevice))
-    return time < Number.POSITIVE_INFINITY ? time : Number.NaN
+    return Number.isFinite(time) ? time : Number.NaN
   }
 }
 

@@ -19,11 +19,12 @@ import type { Up } from '../types.ts'
 import { parseCompact, parseDateTime } from './iso-time.ts'
 import { parseNumbered, type DateOrder } from './numbered-time.ts'
 import { parseWords } from './time-words.ts'
-import { noZone, utc, zoneOf, zoneProblem, type Zone } from './zones.ts'
+import { noZone, utc, zoneMissing, zoneOf, zoneProblem, type Zone } from './zones.ts'
 
 /**
- * Whole epoch milliseconds; NaN for an absent value, an infinity for anything but a time. `zone` is that of a
- * time without one: null where the source has none.
+ * Whole epoch milliseconds; NaN for an absent value, Infinity for anything but a time, `zoneMissing` for one
+ * that needs the zone of its device, which is not known. `zone` is that of a time without one: null where the
+ * source has none.
  */
 export type ReadTime = (
   record: unknown,
@@ -96,7 +97,7 @@ export function compileTime(formats: Formats, read: Read): ReadTime {
     const value = typeof found === 'string' ? withPlainBlanks(found.trim()) : found
     if (value === null || value === undefined || value === '') return Number.NaN
     const time = parse(value, zone)
-    return time >= 0 && time <= timeMax ? time : Number.POSITIVE_INFINITY
+    return (time >= 0 && time <= timeMax) || time === zoneMissing ? time : Number.POSITIVE_INFINITY
   }
 }
 
@@ -172,17 +173,20 @@ function numbered(order: DateOrder): Parse {
 function parserOfMany(formats: readonly TimeFormat[]): Parse {
   const all: Parse[] = formats.map((format) => parsers[format])
   return (value, zone) => {
+    let fault = Number.NaN
     for (const parse of all) {
       const time = parse(value, zone)
       if (time >= 0 && time <= timeMax) return time
+      if (time === zoneMissing) fault = time
     }
-    return Number.NaN
+    return fault
   }
 }
 
+/** NaN for anything below zero, which is no time. */
 function numeric(value: unknown): number {
-  if (typeof value === 'number') return value
-  return typeof value === 'string' ? Number(exactIn(value)) : Number.NaN
+  const number = typeof value === 'string' ? Number(exactIn(value)) : value
+  return typeof number === 'number' && number >= 0 ? number : Number.NaN
 }
 
 /** As `decimalIn`, but not 1.79596E+12, which a spreadsheet has rounded: seconds have ten digits. */
@@ -213,7 +217,7 @@ function secondsFrom(value: unknown): number {
   if (text === undefined) return fromSeconds(numeric(value))
   const point = text.indexOf('.')
   const plain = point > 0 && text.charCodeAt(0) !== 0x2d && !text.includes('e') && !text.includes('E')
-  if (!plain) return fromSeconds(Number(text))
+  if (!plain) return fromSeconds(numeric(text))
   return Number(text.slice(0, point)) * 1000 + Number(text.slice(point + 1, point + 4).padEnd(3, '0'))
 }
 

@@ -36,16 +36,11 @@ export const utc: Zone = {
   changeAt: () => null,
 }
 
-/** Of devices whose zone is not known: no local time of them can be read. `asked`: there was one. */
-export const noZone: Zone & { asked: boolean } = {
-  ...utc,
-  name: 'none',
-  momentAt() {
-    noZone.asked = true
-    return Number.NaN
-  },
-  asked: false,
-}
+/** The moment of a local time of a device whose zone is not known. */
+export const zoneMissing = Number.NEGATIVE_INFINITY
+
+/** Of such devices. */
+export const noZone: Zone = { ...utc, name: 'none', momentAt: () => zoneMissing }
 
 /** What to do about a device whose zone is not known. */
 export const zoneAdvice = 'fill the column "zone" of the device table, or set `defaults.zone`.'

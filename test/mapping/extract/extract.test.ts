@@ -10,7 +10,7 @@ function extractorOf(entries: readonly unknown[], captureNames: readonly string[
 }
 
 function extracted(entries: readonly unknown[], record: unknown): unknown {
-  return extractorOf(entries)(record, record, [])
+  return extractorOf(entries)(record, { captures: [] })
 }
 
 const rows = rowsBeside(import.meta.filename) as {
@@ -109,7 +109,7 @@ describe('what is extracted', () => {
       'decoded.part': 1,
     })
     const extract = extractorOf([{ ...json, from: '$.payload' }])
-    expect(extract({ a: 1 }, { payload: '2' }, [])).toEqual({ a: 1, 'decoded.part': 2 })
+    expect(extract({ payload: '2' }, { captures: [] })).toEqual({ payload: '2', 'decoded.part': 2 })
   })
 
   test('can depend on a condition over the message, its captures and earlier extracted values', () => {
@@ -121,8 +121,8 @@ describe('what is extracted', () => {
       ['kind'],
     )
     const record = { payload: '1', port: 1 }
-    expect(extract(record, record, ['up'])).toEqual({ ...record, first: 1, second: 1 })
-    expect(extract(record, record, ['down'])).toBe(record)
+    expect(extract(record, { captures: ['up'] })).toEqual({ ...record, first: 1, second: 1 })
+    expect(extract(record, { captures: ['down'] })).toBe(record)
   })
 
   test.each([[[{ a: 1 }]], [null], ['text'], [1], [undefined]])('from %j is nothing', (record) => {
@@ -164,8 +164,8 @@ test('extraction never throws, for any value', () => {
   const hex = fc.string({ unit: fc.constantFrom('0', 'F', 'f', ' ', 'x', '=', '+', '_', '"', '{') })
   fc.assert(
     fc.property(fc.oneof(fc.anything(), hex), (x) => {
-      expect(() => extract(x, x, [])).not.toThrow()
-      expect(extract({ x }, { x }, [])).toMatchObject({ x })
+      expect(() => extract(x, { captures: [] })).not.toThrow()
+      expect(extract({ x }, { captures: [] })).toMatchObject({ x })
     }),
     { numRuns: 3000 },
   )

@@ -40,7 +40,7 @@ describe('an identifier', () => {
 })
 
 describe('frames', () => {
-  const read = compileJ1939({ hours, speed, brake })
+  const read = compileJ1939('bus', { hours, speed, brake })
 
   test.each(rows.frames)('%j give %j', (frames, values) => {
     expect(read(frames)).toEqual(values)
@@ -61,14 +61,14 @@ describe('frames', () => {
   })
 
   test.each(rows.by_type)('as %s %s is %s', (type, data, value) => {
-    expect(compileJ1939({ a: signal({ pgn: 65_253, type }) })([{ id: hoursId, data }])?.['a'] ?? null).toBe(
-      value,
-    )
+    expect(
+      compileJ1939('bus', { a: signal({ pgn: 65_253, type }) })([{ id: hoursId, data }])?.['a'] ?? null,
+    ).toBe(value)
   })
 
   test.each(rows.bits)('%d bits of %s are %s', (length, data, value) => {
     const a = signal({ pgn: 65_253, type: 'bits', bit: 0, length })
-    expect(compileJ1939({ a })([{ id: hoursId, data }])?.['a'] ?? null).toBe(value)
+    expect(compileJ1939('bus', { a })([{ id: hoursId, data }])?.['a'] ?? null).toBe(value)
   })
 
   test('of one address the first frame with a value is used', () => {
@@ -88,7 +88,7 @@ describe('frames', () => {
       { id: hoursId + 3, data: '3C000000' },
     ]
     const hoursOf = (source: J1939Signal['source'], some: readonly object[] = frames) =>
-      compileJ1939({ hours: { ...hours, source } })(some)?.['hours']
+      compileJ1939('bus', { hours: { ...hours, source } })(some)?.['hours']
 
     test('those of the engine are used, whatever comes first', () => {
       expect(read(frames)).toEqual({ hours: 716.25 })

@@ -80,8 +80,8 @@ describe('a box', () => {
 
   test('replaces what the message says about it', () => {
     const [entry] = extractSchema.parse([{ from: 'data', as: 'secretbox', into: 'opened', when: 'secret' }])
-    const extractor = compileExtractor(entry!, [], { keysFor: () => [keyOf('key')] })
-    const read = (record: object) => compileExtract([extractor])(record, record, [])
+    const extractor = compileExtractor(entry!, [], () => [keyOf('key')])
+    const read = (record: object) => compileExtract([extractor])(record, { captures: [] })
     const data = boxOf('key', 'text')
     expect(read({ data, secret: true, opened: { text: 'forged' } })).toMatchObject({
       opened: { text: 'text' },

@@ -11,6 +11,8 @@ export type FunctionRow = {
   readonly doc: string
   readonly example: string
   readonly apply: Apply
+  /** The steps of a call with these arguments, besides one; 0 for any that the function does not take. */
+  readonly cost?: ((...values: unknown[]) => number) | undefined
   /** Checks arguments that are constants, and makes an `apply` of them. Throws Malformed. */
   readonly prepare?: ((constants: readonly unknown[]) => Apply) | undefined
 }
@@ -21,10 +23,10 @@ export function row(
   doc: string,
   example: string,
   apply: Apply,
-  prepare?: FunctionRow['prepare'],
+  more?: Pick<FunctionRow, 'cost' | 'prepare'>,
 ): FunctionRow {
   const [name = '', parameters = ''] = call.slice(0, -1).split('(')
-  return { name, parameters, doc, example, apply, prepare }
+  return { name, parameters, doc, example, apply, ...more }
 }
 
 /** How many arguments a function takes; `...` at the end stands for any number. */

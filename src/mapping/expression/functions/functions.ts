@@ -7,7 +7,7 @@
 import { isNone, NoResult } from '../../path/no-result.ts'
 import type { Read } from '../../path/path.ts'
 import type { FunctionRow } from './function-row.ts'
-import { limitReached, spend } from '../step-budget.ts'
+import type { StepBudget } from '../step-budget.ts'
 import { listFunctions } from './list-functions.ts'
 import { numberFunctions } from './number-functions.ts'
 import { textFunctions } from './text-functions.ts'
@@ -22,10 +22,11 @@ export function functionNamed(name: string): FunctionRow | undefined {
   return rows.get(name)
 }
 
-/** A call of a function with its arguments; each is a step. */
+/** A call of a function with its arguments. */
 export function compileFunction(
-  { name, apply }: Pick<FunctionRow, 'name' | 'apply'>,
+  { name, apply, cost = free }: Pick<FunctionRow, 'name' | 'apply' | 'cost'>,
   reads: readonly Read[],
+  steps: StepBudget,
 ): Read {
   const wrongType = new NoResult(`${name}() has an argument of a type that it does not take`)
   const [first, second] = reads
@@ -34,7 +35,8 @@ export function compileFunction(
     return (record, root, up, captures) => {
       const value = first(record, root, up, captures)
       if (isNone(value)) return value
-      return spend(1) ? resultOf(apply(value)) : limitReached
+      steps.spend(1 + cost(value))
+      return resultOf(apply(value))
     }
   if (first !== undefined && second !== undefined && reads.length === 2)
     return (record, root, up, captures) => {
@@ -42,15 +44,19 @@ export function compileFunction(
       if (isNone(value)) return value
       const other = second(record, root, up, captures)
       if (isNone(other)) return other
-      return spend(1) ? resultOf(apply(value, other)) : limitReached
+      steps.spend(1 + cost(value, other))
+      return resultOf(apply(value, other))
     }
   return (record, root, up, captures) => {
     const values = reads.map((read) => read(record, root, up, captures))
     for (const value of values) if (isNone(value)) return value
-    return spend(1) ? resultOf(apply(...values)) : limitReached
+    steps.spend(1 + cost(...values))
+    return resultOf(apply(...values))
   }
 
   function resultOf(found: unknown): unknown {
     return found === undefined ? wrongType : found
   }
 }
+
+const free = () => 0

@@ -4,7 +4,7 @@ import { NoResult } from '../../path/no-result.ts'
 import { entriesOf, isRecord, setOwn } from '../../path/path-eval.ts'
 import { row, type FunctionRow } from './function-row.ts'
 import { sizeOf } from './text-functions.ts'
-import { limitReached, spend, spendText } from '../step-budget.ts'
+import { stepsOfText } from '../step-budget.ts'
 
 const unequal = new NoResult('zip() needs an object with lists of one length')
 
@@ -14,33 +14,37 @@ export const listFunctions: readonly FunctionRow[] = [
     'The number of characters of a text, of elements of a list, or of keys of an object.',
     'size(positions) > 0',
     (x) => {
-      if (typeof x === 'string') return spendText(x.length) ? sizeOf(x) : limitReached
+      if (typeof x === 'string') return sizeOf(x)
       if (Array.isArray(x)) return x.length
-      return isRecord(x) ? keysOf(x, (keys) => keys.length) : undefined
+      return isRecord(x) ? Object.keys(x).length : undefined
     },
+    { cost: (x) => (typeof x === 'string' ? stepsOfText(x.length) : keysIn(x)) },
   ),
   row(
     'entries(x)',
     'An object as a list of { key, value }.',
     'entries(message).filter(e, e.key.startsWith("gps_"))[0].value',
-    (x) => (isRecord(x) ? keysOf(x, () => entriesOf(x)) : undefined),
+    entriesOf,
+    { cost: keysIn },
   ),
   row(
     'zip(x)',
     'An object of lists of one length as a list of objects: {"t":[1,2],"v":[8,9]} is [{t:1,v:8}, {t:2,v:9}].',
     'zip(samples)',
-    (x) => {
-      if (!isRecord(x)) return undefined
-      let cells = 0
-      for (const key in x) cells += Array.isArray(x[key]) ? x[key].length + 1 : 1
-      return spend(cells * 2) ? (zipped(x) ?? unequal) : limitReached
-    },
+    (x) => (isRecord(x) ? (zipped(x) ?? unequal) : undefined),
+    { cost: (x) => 2 * cellsIn(x) },
   ),
 ]
 
-function keysOf(record: Record<string, unknown>, make: (keys: readonly string[]) => unknown): unknown {
-  const keys = Object.keys(record)
-  return spend(keys.length) ? make(keys) : limitReached
+function keysIn(value: unknown): number {
+  return isRecord(value) ? Object.keys(value).length : 0
+}
+
+function cellsIn(value: unknown): number {
+  if (!isRecord(value)) return 0
+  let cells = 0
+  for (const key in value) cells += Array.isArray(value[key]) ? value[key].length + 1 : 1
+  return cells
 }
 
 /**

@@ -8,7 +8,6 @@ import { utc } from '../../times/zones.ts'
 import { checked, numberOf, rounded } from '../number-operators.ts'
 import { order } from '../comparisons.ts'
 import { row, type FunctionRow } from './function-row.ts'
-import { limitReached, spend } from '../step-budget.ts'
 
 const bitMax = 63
 const placesMax = 15
@@ -39,14 +38,19 @@ export const numberFunctions: readonly FunctionRow[] = [
       return mapped(numberOf(x), (number) => roundedTo(number, places))
     },
   ),
-  row('min(x, ...)', 'The smallest of several numbers, or of a list of them.', 'min(a, b)', (...values) =>
-    extreme(values, (one, other) => order(one, other) < 0),
+  row(
+    'min(x, ...)',
+    'The smallest of several numbers, or of a list of them.',
+    'min(a, b)',
+    (...values) => extreme(listedIn(values), (one, other) => order(one, other) < 0),
+    { cost: (...values) => listedIn(values).length },
   ),
   row(
     'max(x, ...)',
     'The largest of several numbers, or of a list of them.',
     'max(fuel.tanks)',
-    (...values) => extreme(values, (one, other) => order(one, other) > 0),
+    (...values) => extreme(listedIn(values), (one, other) => order(one, other) > 0),
+    { cost: (...values) => listedIn(values).length },
   ),
   row(
     'bit(x, n)',
@@ -130,11 +134,13 @@ function roundedTo(number: number, places: number): number {
   return number < 0 ? -found : found
 }
 
-function extreme(values: readonly unknown[], isBetter: (one: unknown, other: unknown) => boolean): unknown {
+function listedIn(values: readonly unknown[]): readonly unknown[] {
   const [first] = values
-  const all: readonly unknown[] = values.length === 1 && Array.isArray(first) ? first : values
+  return values.length === 1 && Array.isArray(first) ? first : values
+}
+
+function extreme(all: readonly unknown[], isBetter: (one: unknown, other: unknown) => boolean): unknown {
   if (all.length === 0) return null
-  if (!spend(all.length)) return limitReached
   let best: unknown
   for (const value of all) {
     const number = toNumber(value)

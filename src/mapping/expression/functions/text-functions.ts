@@ -1,11 +1,11 @@
-// text-functions.ts: the functions of expressions about texts. Each charges the characters that it reads and
-// makes to the budget of the evaluation.
+// text-functions.ts: the functions of expressions about texts. Each costs the characters that it reads and
+// makes.
 
 import { RE2JS, RE2JSException } from 're2js'
 import { NoResult } from '../../path/no-result.ts'
 import { Malformed } from '../../path/text-cursor.ts'
 import { row, type FunctionRow } from './function-row.ts'
-import { charactersPerStep, limitReached, spend, spendText } from '../step-budget.ts'
+import { stepsMax, stepsOfText } from '../step-budget.ts'
 
 /** RE2 needs up to a microsecond for a character. */
 const matchedMax = 256
@@ -13,43 +13,69 @@ const matchedMax = 256
 const tooLong = new NoResult(`matches() reads texts of at most ${matchedMax} characters`)
 const noText = new NoResult('string() writes numbers, texts, true and false')
 
+const ofTexts = {
+  cost: (...texts: unknown[]) => stepsOfText(texts.reduce<number>((sum, text) => sum + lengthOf(text), 0)),
+}
+
 export const textFunctions: readonly FunctionRow[] = [
   row('string(x)', 'A number, true or false as a text.', 'string(id)', (x) =>
     typeof x === 'string' || typeof x === 'number' || typeof x === 'boolean' ? String(x) : noText,
   ),
-  row('contains(text, part)', 'Whether the text contains another.', 'name.contains("truck")', (text, part) =>
-    judged(text, part, (one, other) => one.includes(other)),
+  row(
+    'contains(text, part)',
+    'Whether the text contains another.',
+    'name.contains("truck")',
+    (text, part) => judged(text, part, (one, other) => one.includes(other)),
+    ofTexts,
   ),
   row(
     'startsWith(text, part)',
     'Whether the text starts with another.',
     'topic.kind.startsWith("gps_")',
     (text, part) => judged(text, part, (one, other) => one.startsWith(other)),
+    ofTexts,
   ),
-  row('endsWith(text, part)', 'Whether the text ends with another.', 'name.endsWith("km")', (text, part) =>
-    judged(text, part, (one, other) => one.endsWith(other)),
+  row(
+    'endsWith(text, part)',
+    'Whether the text ends with another.',
+    'name.endsWith("km")',
+    (text, part) => judged(text, part, (one, other) => one.endsWith(other)),
+    ofTexts,
   ),
   row(
     'matches(text, pattern)',
     `Whether a part of the text, of at most ${matchedMax} characters, matches a regular expression (RE2), which is a constant.`,
     'vin.matches("^W[A-Z0-9]{16}$")',
     () => undefined,
-    compileMatches,
+    { prepare: compileMatches, cost: (text) => 8 * Math.min(lengthOf(text), matchedMax) },
   ),
-  row('lowerAscii(text)', 'The text with a to z for A to Z.', 'state.lowerAscii() == "on"', (text) =>
-    changed(text, (one) => one.replace(/[A-Z]/g, (letter) => letter.toLowerCase())),
+  row(
+    'lowerAscii(text)',
+    'The text with a to z for A to Z.',
+    'state.lowerAscii() == "on"',
+    (text) => changed(text, (one) => one.replace(/[A-Z]/g, (letter) => letter.toLowerCase())),
+    ofTexts,
   ),
-  row('upperAscii(text)', 'The text with A to Z for a to z.', 'vin.upperAscii()', (text) =>
-    changed(text, (one) => one.replace(/[a-z]/g, (letter) => letter.toUpperCase())),
+  row(
+    'upperAscii(text)',
+    'The text with A to Z for a to z.',
+    'vin.upperAscii()',
+    (text) => changed(text, (one) => one.replace(/[a-z]/g, (letter) => letter.toUpperCase())),
+    ofTexts,
   ),
-  row('trim(text)', 'The text without the blanks around it.', 'name.trim()', (text) =>
-    changed(text, (one) => one.trim()),
+  row(
+    'trim(text)',
+    'The text without the blanks around it.',
+    'name.trim()',
+    (text) => changed(text, (one) => one.trim()),
+    ofTexts,
   ),
   row(
     'replace(text, from, to)',
     'The text with every `from` replaced by `to`. A decimal comma is read with it.',
     'number(odo.replace(",", "."))',
     replaced,
+    { cost: costOfReplace },
   ),
   row(
     'split(text, separator)',
@@ -57,16 +83,16 @@ export const textFunctions: readonly FunctionRow[] = [
     'latlng.split(",")[0]',
     (text, separator) => {
       if (typeof text !== 'string' || typeof separator !== 'string' || separator === '') return undefined
-      if (!spendText(text.length)) return limitReached
-      const parts = text.split(separator)
-      return spend(parts.length) ? parts : limitReached
+      return text.split(separator)
     },
+    { cost: (text, separator) => stepsOfText(lengthOf(text)) + placesIn(text, separator) },
   ),
   row(
     'join(list, separator?)',
     'The texts and numbers of a list as one text.',
     '[date, time].join(" ")',
     joined,
+    { cost: costOfJoin },
   ),
   row(
     'substring(text, from, to?)',
@@ -76,40 +102,58 @@ export const textFunctions: readonly FunctionRow[] = [
       const isPlaces = typeof from === 'number' && typeof to === 'number' && from >= 0 && to >= from
       return isPlaces ? changed(text, (one) => partOf(one, from, to)) : undefined
     },
+    ofTexts,
   ),
 ]
 
 function judged(text: unknown, part: unknown, judge: (text: string, part: string) => boolean): unknown {
   if (typeof text !== 'string' || typeof part !== 'string') return undefined
-  return spendText(text.length + part.length) ? judge(text, part) : limitReached
+  return judge(text, part)
 }
 
 function changed(text: unknown, change: (text: string) => string): unknown {
-  if (typeof text !== 'string') return undefined
-  return spendText(text.length) ? change(text) : limitReached
+  return typeof text === 'string' ? change(text) : undefined
 }
 
 function replaced(text: unknown, from: unknown, to: unknown): unknown {
   if (typeof text !== 'string' || typeof from !== 'string' || typeof to !== 'string' || from === '')
     return undefined
-  if (!spendText(text.length)) return limitReached
-  // The result is known to be within the budget before it is made.
+  return text.split(from).join(to)
+}
+
+/** The result is known to be within the budget before it is made. */
+function costOfReplace(text: unknown, from: unknown, to: unknown): number {
+  const places = placesIn(text, from)
+  return stepsOfText(lengthOf(text) + places * lengthOf(to)) + places
+}
+
+/** How often a text contains another, counted until there are more than any evaluation may have steps. */
+function placesIn(text: unknown, part: unknown): number {
+  if (typeof text !== 'string' || typeof part !== 'string' || part === '') return 0
   let places = 0
-  for (let at = text.indexOf(from); at !== -1; at = text.indexOf(from, at + from.length)) places += 1
-  if (places === 0) return text
-  return spendText(places * (to.length + charactersPerStep)) ? text.split(from).join(to) : limitReached
+  for (let at = text.indexOf(part); at !== -1 && places <= stepsMax; places += 1)
+    at = text.indexOf(part, at + part.length)
+  return places
 }
 
 function joined(list: unknown, separator: unknown = ''): unknown {
   if (!Array.isArray(list) || typeof separator !== 'string') return undefined
-  if (!spend(list.length)) return limitReached
-  let characters = 0
-  for (const part of list as unknown[]) {
-    if (typeof part !== 'string' && typeof part !== 'number') return undefined
-    characters += String(part).length + separator.length
-    if (characters > 1_000_000) break
-  }
-  return spendText(characters) ? list.join(separator) : limitReached
+  const isSound = (list as unknown[]).every((part) => typeof part === 'string' || typeof part === 'number')
+  return isSound ? list.join(separator) : undefined
+}
+
+function costOfJoin(list: unknown, separator: unknown): number {
+  if (!Array.isArray(list)) return 0
+  const parts = list as unknown[]
+  if (parts.length > stepsMax) return parts.length
+  const characters = parts.reduce<number>((sum, part) => sum + lengthOf(part) + lengthOf(separator), 0)
+  return parts.length + stepsOfText(characters)
+}
+
+/** Characters of a text, or of a number as one. */
+function lengthOf(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  return typeof value === 'number' ? String(value).length : 0
 }
 
 /** The engine needs a time that is linear in the text, whatever the pattern. */
@@ -119,7 +163,7 @@ function compileMatches([, pattern]: readonly unknown[]): FunctionRow['apply'] {
   return (text) => {
     if (typeof text !== 'string') return undefined
     if (text.length > matchedMax) return tooLong
-    return spend(text.length * 8) ? compiled.matcher(text).find() : limitReached
+    return compiled.matcher(text).find()
   }
 }
 
