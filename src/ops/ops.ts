@@ -50,9 +50,8 @@ import { createLog } from './logging/logging.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { createNotify } from './systemd-notify.ts'
 import type { StageViews } from './types.ts'
-import { buildStatus, notReadyOf, verdictSource } from './status.ts'
-import type { Status } from './status-schema/status-schema.ts'
-import { deadLettersOf } from './totals-status.ts'
+import { deadLettersOf, notReadyOf, seenOf, verdictSource } from './status-schema/seen.ts'
+import { buildStatus, type Status } from './status-schema/status-schema.ts'
 import { verdictAnswer, verdictOf } from './gateway-verdict/gateway-verdict.ts'
 import type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'
 import type { Situation } from '../alerts/types.ts'
@@ -292,7 +291,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function status(): Status {
-    return buildStatus({ version, pid: process.pid, ...view() })
+    return buildStatus(view())
   }
 
   function situation(): Situation {
@@ -305,6 +304,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   function view() {
     reconcile()
     return {
+      version,
+      pid: process.pid,
       startedAt,
       now: clock.now(),
       notReady,
@@ -317,12 +318,10 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function metricsView() {
+    const source = view()
     return {
-      stages,
-      conditions,
-      version,
-      ready: notReadyOf({ notReady, stages }) === null,
-      verdict: verdictOf(verdictSource(view())).verdict,
+      ...seenOf(source),
+      verdict: verdictOf(verdictSource(source)).verdict,
       linesLost: log.linesLost,
       linesSuppressed: log.linesSuppressed,
       http: http?.counters() ?? null,

@@ -23,7 +23,7 @@ import type {
   DecisionCounters,
   QuarantineDecisions,
 } from '../ingest/ingest.ts'
-export type { ClientView, ReasonCount } from '../ingest/ingest.ts'
+export type { ClientView } from '../ingest/ingest.ts'
 export type { DeviceView, MessageOutcome } from './http/answer-schemas/device-schemas.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { DeviceView, MessageOutcome } from './http/answer-schemas/device-schemas.ts'

@@ -7,7 +7,8 @@ import type { LaneId } from '../../domain/ids.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
 import type { LaneView } from '../../spool/spool.ts'
 import { durationHistograms, metricCatalogue } from './metrics-catalogue.ts'
-import type { Metric, MetricsView } from './metric-readings.ts'
+import type { Metric } from '../status-schema/fact.ts'
+import type { MetricsView } from './metrics-view.ts'
 
 /** Lanes whose role is remembered for batches that are settled later. Old ones are forgotten first. */
 const lanesMax = 1024
@@ -82,7 +83,7 @@ export function createMetrics({ view, lanes }: Deps): Metrics {
     return registry.metrics()
   }
 
-  function register({ name, help, labels, type, read }: Metric): void {
+  function register({ name, help, labels, type, read }: Metric<MetricsView>): void {
     const shape = { name, help, labelNames: [...labels], registers: [registry] }
     if (type === 'gauge') {
       const gauge = new Gauge({
