@@ -1,22 +1,19 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { configText } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { startPipeline } from '../support/pipeline-world.ts'
 
-const config = (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
+const config = configText({
+  sources: `
   - name: trucks
     topic: telemetry/v1/{device}
     map:
       time: { path: ts, format: ms }
       signals:
         - { type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }
-        - { type: OBD_TOTAL_ENGINE_TIME, path: hours, unit: h, part: ENGINE }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+        - { type: OBD_TOTAL_ENGINE_TIME, path: hours, unit: h, part: ENGINE }`,
+})
 
 async function world() {
   const pipeline = await startPipeline({ config })

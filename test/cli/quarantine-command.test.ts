@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { QuarantineView } from '../../src/ops/ops.ts'
+import { configText } from '../support/config-text.ts'
 import { runCli, type CliResult } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
 import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
@@ -16,17 +17,7 @@ async function start(): Promise<World> {
   const folder = await newFolder()
   const list = (text: string) => writeFile(join(folder, 'devices.csv'), text)
   await list('device\ntruck-1\ntruck-2\n')
-  const config = (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
-devices: { file: devices.csv, unknown: quarantine }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+  const config = configText({ more: 'devices: { file: devices.csv, unknown: quarantine }' })
   const pipeline = await startPipeline({ folder, config })
   const ask = (...words: string[]) =>
     runCli(['quarantine', ...words, '--url', pipeline.gateway.addresses.control])

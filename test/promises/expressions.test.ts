@@ -1,14 +1,14 @@
 // Expressions of a source (docs/mapping.md#expressions), at the whole gateway.
 
 import { describe, expect, test } from 'vitest'
+import { configText } from '../support/config-text.ts'
 import { newFolder } from '../support/folders.ts'
 import { startPipeline } from '../support/pipeline-world.ts'
 
 const start = Date.now() - 60_000
 
-const config = (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
+const config = configText({
+  sources: `
   - name: trucks
     topic: trucks/{device}
     when: topic.device != "test" && has(message.p)
@@ -19,12 +19,9 @@ sources:
       longitude: { path: lon }
       signals:
         - { type: OBD_LIFETIME_ODOMETER, expr: lo + hi * 65536, unit: m }
-      fields: { card: { expr: card, type: text } }
-clocks: { trust_local: true }
-spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+      fields: { card: { expr: card, type: text } }`,
+  more: 'clocks: { trust_local: true }',
+})
 
 const record = (n: number, more: Record<string, unknown> = {}) => ({
   ts: start + n * 1000,

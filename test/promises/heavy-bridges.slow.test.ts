@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { gzipSync } from 'node:zlib'
 import { onTestFinished, expect, test } from 'vitest'
+import { configText } from '../support/config-text.ts'
 import { startPipeline } from '../support/pipeline-world.ts'
 
 /** Some hundred bytes that unpack to 256 KiB of fields that nobody knows. */
@@ -33,18 +34,15 @@ test.each([
   async (_, heavy) => {
     const site = await startSite()
     const pipeline = await startPipeline({
-      config: (baseUrl) => `
-ingest:
+      config: configText({
+        ingest: `
   broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } }
-  bridges: [{ name: site, url: "mqtt://127.0.0.1:${site.port}", topics: ["#"], client_id: gw, protocol: "3.1.1" }]
-sources:
+  bridges: [{ name: site, url: "mqtt://127.0.0.1:${site.port}", topics: ["#"], client_id: gw, protocol: "3.1.1" }]`,
+        sources: `
   - { name: packed, topic: "kura/{device}", encoding: kura, map: { time: { path: timestamp, format: ms }, latitude: { path: position.latitude }, longitude: { path: position.longitude } } }
   - { name: wide, topic: "wide/{device}", map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }
-  - { name: trucks, topic: "telemetry/v1/{device}", map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`,
+  - { name: trucks, topic: "telemetry/v1/{device}", map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }`,
+      }),
     })
     await pipeline.until(() => pipeline.status().messageSources[1]?.connectedAt !== null)
     const device = await pipeline.device('truck-1')

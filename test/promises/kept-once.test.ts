@@ -4,6 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { configText } from '../support/config-text.ts'
 import { newFolder } from '../support/folders.ts'
 import { send } from '../support/ops-world.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
@@ -29,9 +30,8 @@ async function startDepot({ folder = '', listed = ['a', 'b'] } = {}): Promise<Wo
   const list = (devices: readonly string[]) =>
     writeFile(join(place, 'devices.csv'), ['device', ...devices, ''].join('\n'))
   await list(listed)
-  const config = (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
+  const config = configText({
+    sources: `
   - name: buffers
     topic: buffers/{device}
     each: last
@@ -46,13 +46,10 @@ sources:
     map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
   - name: trucks
     topic: trucks/{device}
-    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
-devices: { file: devices.csv, unknown: quarantine }
-clocks: { trust_local: true }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }`,
+    more: `devices: { file: devices.csv, unknown: quarantine }
+clocks: { trust_local: true }`,
+  })
   const pipeline = await startPipeline({ folder: place, config })
   let connections = 0
   const request = async (path: string, method: 'GET' | 'POST') =>

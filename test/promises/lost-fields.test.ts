@@ -6,6 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { configText } from '../support/config-text.ts'
 import { newFolder } from '../support/folders.ts'
 import { send } from '../support/ops-world.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
@@ -38,10 +39,8 @@ async function startFleet(
   { folder = '', edit = ['', ''] as readonly [string, string], options = '', sections = '' } = {},
 ): Promise<Fleet> {
   const place = folder === '' ? await newFolder() : folder
-  const config = (baseUrl: string) =>
-    `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
+  const text = configText({
+    sources: `
   - name: fleet
     topic: fleet/{device}
     ${options}
@@ -50,13 +49,11 @@ sources:
       latitude: { path: gps.lat }
       longitude: { path: gps.lon }
       speed: { path: gps.spd, unit: km/h }
-      signals: [{ type: OBD_LIFETIME_ODOMETER, path: odo }]
-clocks: { trust_local: true }
-spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-${sections}
-`.replace(...edit)
+      signals: [{ type: OBD_LIFETIME_ODOMETER, path: odo }]`,
+    more: `clocks: { trust_local: true }
+${sections}`,
+  })
+  const config = (baseUrl: string) => text(baseUrl).replace(...edit)
   const pipeline = await startPipeline({ folder: place, config })
   const devices = new Map(
     await Promise.all(trucks(count).map(async (name) => [name, await pipeline.device(name)] as const)),

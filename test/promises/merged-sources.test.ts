@@ -3,6 +3,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { configText } from '../support/config-text.ts'
 import { newFolder } from '../support/folders.ts'
 import { startPipeline } from '../support/pipeline-world.ts'
 
@@ -72,9 +73,8 @@ const fields = Object.fromEntries(
   ].map((path) => [path, { path, type: kinds[path.slice('trip.load.'.length)] ?? 'text' }]),
 )
 
-const config = (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
+const config = configText({
+  sources: `
   - name: phones
     topic: "phones/{device}"
     merge: { group: assets, window: 60s }
@@ -90,13 +90,10 @@ sources:
     map:
       time: { path: ts, format: ms }
       signals: [{ type: FUEL, path: fuel }, { type: OBD_LIFETIME_ODOMETER, path: odo, unit: km }]
-      fields: ${JSON.stringify(fields)}
-devices: { file: devices.csv }
-clocks: { trust_local: true }
-spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+      fields: ${JSON.stringify(fields)}`,
+  more: `devices: { file: devices.csv }
+clocks: { trust_local: true }`,
+})
 
 test.each([
   ['the phone', ['phones', 'boxes']],

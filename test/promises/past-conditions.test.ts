@@ -2,6 +2,7 @@
 
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { configText } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
 import { startPipeline } from '../support/pipeline-world.ts'
@@ -11,13 +12,10 @@ test('conditions that are over are listed, over a restart, and one that is known
   const start = () =>
     startPipeline({
       folder,
-      config: (baseUrl) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources: [{ name: trucks, topic: "telemetry/v1/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0" }
-`,
+      config: configText({
+        sources:
+          '[{ name: trucks, topic: "telemetry/v1/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }]',
+      }),
     })
   const cli = (...words: string[]) =>
     runCli(['conditions', ...words, '--socket', join(folder, 'spool/control.sock')])

@@ -4,6 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { configText } from '../support/config-text.ts'
 import { newFolder } from '../support/folders.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
@@ -13,17 +14,13 @@ async function startDepot(): Promise<{ pipeline: Pipeline; edit(from: string, to
   const folder = await newFolder()
   const pipeline = await startPipeline({
     folder,
-    config: (baseUrl) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
+    config: configText({
+      sources: `
   - name: trucks
     topic: trucks/{device}
-    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
-clocks: { trust_local: true }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`,
+    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }`,
+      more: 'clocks: { trust_local: true }',
+    }),
   })
   return {
     pipeline,

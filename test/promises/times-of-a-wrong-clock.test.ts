@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { DeviceView } from '../../src/ops/ops.ts'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
+import { configText } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { eventually } from '../support/eventually.ts'
 import { createFastClock } from '../support/fast-clock.ts'
@@ -24,13 +25,8 @@ function settableClock(offMs: number): Clock & { set(offMs: number): void } {
 const unreachable = 'http://127.0.0.1:9'
 const configOf =
   (service?: string, silence = 'device_after: 1d') =>
-  (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources: [{ name: trucks, topic: "telemetry/v1/{device}", map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${service ?? baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", silence: { ${silence} } }
-`
+  (baseUrl: string) =>
+    configText({ ops: `silence: { ${silence} }` })(service ?? baseUrl)
 
 async function publish(pipeline: Pipeline, name: string): Promise<void> {
   const device = await pipeline.device(name)

@@ -5,6 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parseLine } from '../../src/dead-letters/ndjson-line.ts'
+import { configText } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
 import { send } from '../support/ops-world.ts'
@@ -36,9 +37,8 @@ async function startFleet({ spool = '', listed = ['a', 'b', 'c', 'd', 'e'] } = {
   const list = (devices: readonly string[]) =>
     writeFile(join(folder, 'devices.csv'), ['device', ...devices, ''].join('\n'))
   await list(listed)
-  const config = (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
+  const config = configText({
+    sources: `
   - name: fleet
     topic: fleet/{client}
     each: vehicles
@@ -46,13 +46,11 @@ sources:
     map:
       time: { path: ts, format: ms }
       latitude: { path: pos.lat }
-      longitude: { path: pos.lon }
-devices: { file: devices.csv, unknown: quarantine }
-clocks: { trust_local: true }
-spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB ${spool} }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+      longitude: { path: pos.lon }`,
+    spool: `{ path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB ${spool} }`,
+    more: `devices: { file: devices.csv, unknown: quarantine }
+clocks: { trust_local: true }`,
+  })
   const pipeline = await startPipeline({ folder, config })
   const device = await pipeline.device('depot')
   let sent = 0

@@ -5,6 +5,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { hashPassword } from '../../src/std/passwords/passwords.ts'
+import { configText } from '../support/config-text.ts'
 import { startHttpReceiver } from '../support/alert-world.ts'
 import { newFolder } from '../support/folders.ts'
 import { createDevice } from '../support/mqtt-device.ts'
@@ -29,15 +30,14 @@ test('a reload whose device table cannot be read leaves users and receivers of a
   const sourceOf = (name: string) =>
     `{ name: ${name}, topic: "${name}/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }`
   const sourcesOf = { old: ['telemetry'].map(sourceOf), new: ['telemetry', 'trailers'].map(sourceOf) }
-  const configOf = (which: 'old' | 'new', baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { users: [{ name: ${which}, password: "\${file:hash}" }] } } }
-sources: [${sourcesOf[which].join()}]
-devices: { file: ./devices.csv, unknown: accept }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}" }
-ops: { listen: "127.0.0.1:0" }
-alerts: { wait: 0s, receivers: [{ name: ${which}, type: webhook, url: "${receivers[which].url}" }] }
-`
+  const configOf = (which: 'old' | 'new', baseUrl: string) =>
+    configText({
+      broker: `{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { users: [{ name: ${which}, password: "\${file:hash}" }] } }`,
+      sources: `[${sourcesOf[which].join()}]`,
+      delivery: '',
+      more: `devices: { file: ./devices.csv, unknown: accept }
+alerts: { wait: 0s, receivers: [{ name: ${which}, type: webhook, url: "${receivers[which].url}" }] }`,
+    })(baseUrl)
   await writeFile(join(folder, 'hash'), hash)
   await writeFile(join(folder, 'devices.csv'), 'device,asset_id\ntruck-1,TRK-1\n')
   const pipeline = await startPipeline({ folder, config: (baseUrl) => configOf('old', baseUrl) })
@@ -83,13 +83,10 @@ test('a reload during the start is in force when the command says so', async () 
       },
     }
   }
-  const configOf = (field: string, baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources: [{ name: trucks, topic: "telemetry/{device}", map: { latitude: { path: lat }, longitude: { path: lon }, speed: { path: ${field}, unit: km/h } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0" }
-`
+  const configOf = (field: string, baseUrl: string) =>
+    configText({
+      sources: `[{ name: trucks, topic: "telemetry/{device}", map: { latitude: { path: lat }, longitude: { path: lon }, speed: { path: ${field}, unit: km/h } } }]`,
+    })(baseUrl)
   let serviceUrl = ''
   const starting = startPipeline({
     folder,

@@ -4,23 +4,21 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { configText } from '../support/config-text.ts'
 import { send } from '../support/ops-world.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
 const dayMs = 86_400_000
 const secondMs = 1000
 
-const config = (baseUrl: string, clocks = '') => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
+const config = (baseUrl: string, clocks = '') =>
+  configText({
+    sources: `
   - name: trucks
     topic: telemetry/v1/{device}
-    map: { time: { path: ts, format: [ms, iso] }, latitude: { path: lat }, longitude: { path: lon } }
-clocks: { trust_local: true ${clocks} }
-spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+    map: { time: { path: ts, format: [ms, iso] }, latitude: { path: lat }, longitude: { path: lon } }`,
+    more: `clocks: { trust_local: true ${clocks} }`,
+  })(baseUrl)
 const place = { lat: 52.5, lon: 13.4 }
 
 async function publish(pipeline: Pipeline, messages: readonly object[]): Promise<void> {

@@ -4,6 +4,16 @@
 export const positionMap =
   '{ time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }'
 
+/** A source of a time, a position and an odometer. */
+export const odometerSource = `
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map:
+      time: { path: ts, format: ms }
+      latitude: { path: lat }
+      longitude: { path: lon }
+      signals: [{ type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }]`
+
 type Sections = {
   /** YAML of `ingest.broker`; `ingest` is the whole section instead. */
   broker?: string

@@ -5,6 +5,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CustodyView } from '../../src/ingest/ingest.ts'
 import type { MessageSource } from '../../src/ingest/message-sources/types.ts'
+import { configText, odometerSource } from './config-text.ts'
 import { createFastClock, type FastClock } from './fast-clock.ts'
 import { newFolder } from './folders.ts'
 import { startPipeline, type Pipeline, type PipelineOptions } from './pipeline-world.ts'
@@ -44,7 +45,11 @@ export async function startCustodyGateway(
   const pipeline = await startPipeline({
     folder,
     clock: options.clock ?? createFastClock(factor),
-    config: (baseUrl) => configText(baseUrl, options),
+    config: configText({
+      sources: options.source === undefined ? odometerSource : `${odometerSource}\n  - ${options.source}`,
+      delivery: options.delivery ?? 'batch: { linger: 200ms }',
+      more: `log: { level: debug }\n${options.more ?? ''}`,
+    }),
     ...(options.sandbox && { sandbox: options.sandbox }),
     ...(options.baseUrl && { baseUrl: options.baseUrl }),
     deps: {
@@ -68,26 +73,4 @@ export async function startCustodyGateway(
       await rm(join(folder, 'spool'), { recursive: true, force: true, maxRetries: 10 })
     },
   }
-}
-
-function configText(baseUrl: string, { delivery, source, more }: CustodyGatewayOptions): string {
-  return `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map:
-      time:      { path: ts, format: ms }
-      latitude:  { path: lat }
-      longitude: { path: lon }
-      signals:
-        - { type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }
-  ${source === undefined ? '' : `- ${source}`}
-defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", ${delivery ?? 'batch: { linger: 200ms }'} }
-ops: { listen: "127.0.0.1:0", stop_deadline: 60s }
-log: { level: debug }
-${more ?? ''}
-`
 }

@@ -5,6 +5,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { configText, odometerSource } from './config-text.ts'
 import { createFastClock } from './fast-clock.ts'
 import { newFolder } from './folders.ts'
 import { createDevice } from './mqtt-device.ts'
@@ -33,27 +34,17 @@ export async function fleetWorld({ trucks = 30, hasUsers = false }: FleetOptions
   const rows = names.map((name, index) => `${name},TR-${String(index + 1).padStart(4, '0')}`)
   await writeFile(join(folder, 'devices.csv'), `device,asset_id\n${rows.join('\n')}\n`)
   const clock = createFastClock(speed)
-  const users = hasUsers ? `, users: ${await usersText(folder)}` : ''
+  const users = hasUsers ? `users: ${await usersText(folder)}` : ''
   const pipeline = await startPipeline({
     folder,
     clock,
     sandbox: { faults },
-    config: (baseUrl) => `
-ingest:
-  broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map:
-      time: { path: ts, format: ms }
-      latitude: { path: lat }
-      longitude: { path: lon }
-      signals: [{ type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }]
-devices: { file: devices.csv, unknown: quarantine }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 100ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s${users} }
-`,
+    config: configText({
+      sources: odometerSource,
+      delivery: 'batch: { linger: 100ms }',
+      ops: users,
+      more: 'devices: { file: devices.csv, unknown: quarantine }',
+    }),
   })
   const depot = await pipeline.device('depot')
   const seventh = await pipeline.device('truck-7')

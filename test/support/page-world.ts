@@ -5,6 +5,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { costMin, hashPassword } from '../../src/std/passwords/passwords.ts'
+import { configText, odometerSource } from './config-text.ts'
 import { newFolder } from './folders.ts'
 import { get } from './ops-world.ts'
 import { messageOf, startPipeline, type Pipeline } from './pipeline-world.ts'
@@ -38,25 +39,16 @@ export const pagePassword = 'correct horse'
 export async function pageWorld({ hasUsers = false } = {}): Promise<PageWorld> {
   const folder = await newFolder()
   await writeFile(join(folder, 'devices.csv'), 'device,asset_id\ntruck-1,TR-001\ntruck-2,TR-002\n')
-  const users = hasUsers ? `, users: ${await usersText(folder)}` : ''
+  const users = hasUsers ? `users: ${await usersText(folder)}` : ''
   const pipeline = await startPipeline({
     folder,
     sandbox: { repeat: 'conflict', faults: { count: 1, after_commit: { cut: 1 } } },
-    config: (baseUrl) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map:
-      time: { path: ts, format: ms }
-      latitude: { path: lat }
-      longitude: { path: lon }
-      signals: [{ type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }]
-devices: { file: devices.csv, unknown: quarantine }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { max_payloads: 2, linger: 20ms }, timeout: 300ms }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s${users} }
-`,
+    config: configText({
+      sources: odometerSource,
+      delivery: 'batch: { max_payloads: 2, linger: 20ms }, timeout: 300ms',
+      ops: users,
+      more: 'devices: { file: devices.csv, unknown: quarantine }',
+    }),
   })
   const device = await pipeline.device('truck-1')
   let messageId = 0

@@ -16,27 +16,15 @@ import {
 } from '../../src/sandbox/sandbox.ts'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
 import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
+import { odometerSource } from './config-text.ts'
 import { newFolder } from './folders.ts'
 import { createDevice, type Device } from './mqtt-device.ts'
 import { testKernel } from './our-time.ts'
 import { keptOutput } from './ops-world.ts'
 import { sharedSender } from './shared-sender.ts'
 
-/** Typical sources: three fields and a signal. */
-const sourcesText = `
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map:
-      time:      { path: ts, format: ms }
-      latitude:  { path: lat }
-      longitude: { path: lon }
-      signals:
-        - { type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }
-`
-
 export type PipelineOptions = {
-  /** YAML of sections; each replaces the usual one. The sources are always those above. */
+  /** YAML of sections; each replaces the usual one. The sources are always those of an odometer. */
   sections?: Partial<Record<'spool' | 'delivery' | 'ops' | 'log' | 'defaults', string>>
   /** The whole config instead, for the service at this base URL. */
   config?: (baseUrl: string) => string
@@ -168,7 +156,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
 function configText(baseUrl: string, sections: NonNullable<PipelineOptions['sections']>): string {
   return [
     'ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } } }',
-    sourcesText,
+    `sources: ${odometerSource}`,
     `defaults: ${sections.defaults ?? '{ carrier: ACME, operator: OP1, asset_type: TRACTOR }'}`,
     `spool: ${sections.spool ?? '{ path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }'}`,
     `delivery: { base_url: "${baseUrl}", ${sections.delivery ?? 'batch: { linger: 20ms }'} }`,

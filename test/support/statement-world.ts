@@ -3,6 +3,7 @@
 
 import { afterAll, describe, onTestFinished } from 'vitest'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+import { configText } from './config-text.ts'
 import { createAuthority } from './certificates.ts'
 import {
   openVersion,
@@ -158,25 +159,21 @@ function start(kinds: readonly Transport[], options: StatementOptions, atEnd: At
     atEnd,
     ...(options.folder === undefined ? {} : { folder: options.folder }),
     deps: { env },
-    config: (baseUrl) => `
-ingest:
+    config: configText({
+      ingest: `
   broker:
     listeners: [${kinds.map((kind) => listeners[kind]).join()}]
     access: ${access}
     limits: { ${[...rates, limits].join(', ')} }
-    ${broker}
-sources:
+    ${broker}`,
+      sources: `
   - name: all
     topic: t/{device}
     map: &map { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
   - { name: wills, topic: "w/{device}", wills: take, map: *map }
   - { name: untimed, topic: "u/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }
-  - { name: yard, preset: sparkplug-b }
-defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`,
+  - { name: yard, preset: sparkplug-b }`,
+    }),
   })
 }
 

@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
 import { expect, onTestFinished, test } from 'vitest'
+import { configText } from '../support/config-text.ts'
 import { createAuthority, type Certificate } from '../support/certificates.ts'
 import { eventually } from '../support/eventually.ts'
 import { startSandbox } from '../support/pipeline-world.ts'
@@ -112,26 +113,23 @@ test.skipIf(!hasBrowser)(
     const config = join(folder, 'gateway.yaml')
     await writeFile(
       config,
-      `
-ingest:
+      configText({
+        ingest: `
   broker:
     listeners:
       - url: wss://127.0.0.1:${port}/mqtt
         tls: { cert: "\${file:./cert.pem}", key: "\${file:./key.pem}" }
         websocket: { origins: ["https://localhost:${pagePort}"] }
-    access: { anonymous: true }
-sources:
+    access: { anonymous: true }`,
+        sources: `
   - name: all
     topic: t/{device}
     map:
       time: { path: ts, format: ms }
       latitude: { path: lat }
-      longitude: { path: lon }
-defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${serviceUrl}", batch: { max_payloads: 100, linger: 5ms } }
-ops: { listen: "127.0.0.1:0" }
-`,
+      longitude: { path: lon }`,
+        delivery: 'batch: { max_payloads: 100, linger: 5ms }',
+      })(serviceUrl),
     )
     let daemon = await startSpawnedDaemon(config)
     const browser = await startBrowser(certificate)

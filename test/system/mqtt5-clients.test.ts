@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { connect, type MqttClient } from 'mqtt'
 import { expect, onTestFinished, test } from 'vitest'
+import { configText } from '../support/config-text.ts'
 import { eventually } from '../support/eventually.ts'
 import { startSandbox } from '../support/pipeline-world.ts'
 import { startSpawnedDaemon, type SpawnedDaemon } from '../support/spawned-daemon.ts'
@@ -142,24 +143,21 @@ test('[MQTT5-4.3.2-4] [MQTT5-4.4.0-1] messages of QoS 1 and 2 are delivered once
   const config = join(folder, 'gateway.yaml')
   await writeFile(
     config,
-    `
-ingest:
+    configText({
+      ingest: `
   broker:
     listeners: [{ url: "mqtt://127.0.0.1:${port}" }, { url: "ws://127.0.0.1:${webPort}/mqtt" }]
     access: { anonymous: true }
-    limits: { max_messages_per_s: 1000000 }
-sources:
+    limits: { max_messages_per_s: 1000000 }`,
+      sources: `
   - name: all
     topic: t/{device}
     map:
       time: { path: ts, format: ms }
       latitude: { path: lat }
-      longitude: { path: lon }
-defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${serviceUrl}", batch: { max_payloads: 100, linger: 5ms } }
-ops: { listen: "127.0.0.1:0" }
-`,
+      longitude: { path: lon }`,
+      delivery: 'batch: { max_payloads: 100, linger: 5ms }',
+    })(serviceUrl),
   )
   let daemon: SpawnedDaemon = await startSpawnedDaemon(config)
   const qualities = [0, 1, 2] as const

@@ -4,6 +4,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { configText } from '../support/config-text.ts'
 import { createFastClock } from '../support/fast-clock.ts'
 import { runCli } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
@@ -285,20 +286,9 @@ function nextNumber(): number {
 }
 
 function quarantining(baseUrl: string, spool = ''): string {
-  return `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map:
-      time:      { path: ts, format: ms }
-      latitude:  { path: lat }
-      longitude: { path: lon }
-devices: { file: devices.csv, unknown: quarantine }
-defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, ${spool}max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-log: { level: debug }
-`
+  return configText({
+    spool: `{ path: ./spool, ${spool}max_bytes: 1GiB, min_free_bytes: 1MiB }`,
+    more: `devices: { file: devices.csv, unknown: quarantine }
+log: { level: debug }`,
+  })(baseUrl)
 }

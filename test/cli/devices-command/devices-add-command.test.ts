@@ -2,23 +2,18 @@ import { readFile, stat, writeFile, chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parsePasswordFile } from '../../../src/std/passwords/password-file.ts'
+import { configText } from '../../support/config-text.ts'
 import { runCli } from '../../support/cli-world.ts'
 import { eventually } from '../../support/eventually.ts'
 import { newFolder } from '../../support/folders.ts'
 import { startPipeline, type Pipeline } from '../../support/pipeline-world.ts'
 import { sandboxAccount } from '../../../src/sandbox/sandbox.ts'
 
-const config = (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true, password_file: ./users } } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
-devices: { file: ./devices.csv, unknown: quarantine }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+const config = configText({
+  broker:
+    '{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true, password_file: ./users } }',
+  more: 'devices: { file: ./devices.csv, unknown: quarantine }',
+})
 
 const env = {
   AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
