@@ -92,22 +92,6 @@ describe('an exchange', () => {
     await spool.exchange(exchangeOf({ take: [ids[1]!] }))
   })
 
-  test('finds entries by ids from before a restart, and takes each of them once', async () => {
-    const before = await openSpoolWorld()
-    const ids = await keepAll(before.spool, ['one'])
-    await addDeadLetters(before.spool, ['old'])
-    const [old] = await deadLettersIn(before.spool)
-    const { spool } = await before.reopen()
-    const outcomes = await Promise.allSettled(
-      [1, 2, 3].map(() =>
-        spool.exchange(exchangeOf({ take: [...ids, old!.id], payloads: [payloadNamed('a')] })),
-      ),
-    )
-    expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected', 'rejected'])
-    expect(await pendingNames(spool)).toEqual(['a'])
-    expect(await spool.deadLetter(old!.id)).toBeNull()
-  })
-
   test('keeps the order of the calls among the payloads, also when it must look up entries first', async () => {
     const before = await openSpoolWorld()
     const ids = await keepAll(before.spool, ['m0', 'm1', 'm2', 'm3', 'm4', 'm5'])
