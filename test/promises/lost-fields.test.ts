@@ -18,7 +18,7 @@ type Edit = [from: string, to: string] | [from: RegExp, to: (word: string) => st
 type Fleet = {
   pipeline: Pipeline
   /** One message of each of these trucks; `n` makes its time. */
-  send(names: readonly string[], n: number, body?: (n: number) => Body): Promise<void>
+  send(names: readonly string[], n: number, body?: (n: number, name: string) => Body): Promise<void>
   edit(...change: Edit): Promise<void>
   condition(): { what: string; why: string; key: string } | undefined
   deadLetters(): number
@@ -65,7 +65,9 @@ ${sections}`,
       for (const name of names) {
         const messageId = (sent.get(name) ?? 0) + 1
         sent.set(name, messageId)
-        devices.get(name)!.publish({ topic: `fleet/${name}`, payload: JSON.stringify(body(n)), messageId })
+        devices
+          .get(name)!
+          .publish({ topic: `fleet/${name}`, payload: JSON.stringify(body(n, name)), messageId })
       }
       await Promise.all(names.map((name) => devices.get(name)!.acked(sent.get(name)!)))
     },
@@ -175,16 +177,16 @@ test.each(cases.lost)('$what is said to be lost', async (row) => {
 })
 
 test.each(cases.quiet)('$what is no alarm', async (row) => {
-  const { count = 9, change = [], before = 0, body, more } = row
+  const { count = 9, change = [], before = 0, body, more, usual: unchanged = [] } = row
   const names = trucks(count)
   const fleet = await startFleet(count)
   await healthy(fleet, names, 5)
   for (let sent = 0; sent < before + 10; sent += 1) {
     if (sent === before && change.length > 0) await changeAll(fleet, change)
-    for (const name of names) {
-      const bodyOf = row.usual?.includes(name) ? usual : bodies[body]
-      await fleet.send([name], 5 + sent, (n) => ({ ...bodyOf(n), ...more }))
-    }
+    await fleet.send(names, 5 + sent, (n, name) => {
+      const bodyOf = unchanged.includes(name) ? usual : bodies[body]
+      return { ...bodyOf(n), ...more }
+    })
   }
   expect(fleet.condition()).toBeUndefined()
   expect(fleet.deadLetters()).toBe(0)
@@ -294,8 +296,7 @@ describe('a change of the mapping that takes away', () => {
     const fleet = await startFleet(9, { options: 'device: { path: id }' })
     const next = async (from: number, to: number, body: (n: number) => Body) => {
       for (let n = from; n < to; n += 1)
-        for (const name of names)
-          await fleet.send([name], n, (at) => ({ id: `${name}-old`, vin: `${name}-new`, ...body(at) }))
+        await fleet.send(names, n, (at, name) => ({ id: `${name}-old`, vin: `${name}-new`, ...body(at) }))
     }
     await next(0, 3, usual)
     if (parked > 1) await next(3, 3 + parked, withoutFix)

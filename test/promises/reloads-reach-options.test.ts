@@ -14,7 +14,9 @@ import { acceptAll, failAll, startScriptedService, type Script } from '../suppor
 
 type Sections = Parameters<typeof configText>[0]
 
-/** A gateway whose config the test edits, and a service that answers by a script. */
+const textOf = (sections: Sections) => configText({ stopDeadline: '1s', ...sections })
+
+/** A gateway whose config the test edits, and a service that answers by a script. A stop waits for what hangs. */
 async function start(sections: Sections, script?: Script, clock?: Clock) {
   const folder = await newFolder()
   const service = await startScriptedService(script)
@@ -22,7 +24,7 @@ async function start(sections: Sections, script?: Script, clock?: Clock) {
   const pipeline = await startPipeline({
     folder,
     baseUrl: service.url,
-    config: configText(sections),
+    config: textOf(sections),
     ...(clock && { clock }),
     deps: { checkStore: checkInThread },
   })
@@ -33,7 +35,7 @@ async function start(sections: Sections, script?: Script, clock?: Clock) {
     totals: () => pipeline.status().totals,
     /** Puts another config in force. Returns what waits for a restart. */
     async reload(next: Sections, baseUrl = service.url): Promise<readonly string[]> {
-      await writeFile(join(folder, 'gateway.yaml'), configText(next)(baseUrl))
+      await writeFile(join(folder, 'gateway.yaml'), textOf(next)(baseUrl))
       const report = await pipeline.gateway.reload('the test changed the config')
       if (report.kind === 'refused') throw report.fault
       return report.restartNeeded

@@ -23,6 +23,7 @@ type Sections = {
   /** YAML of members, beside those that are always there. */
   delivery?: string
   ops?: string
+  stopDeadline?: string
   /** YAML of further sections. */
   more?: string
 }
@@ -34,6 +35,7 @@ export function configText({
   spool = '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }',
   delivery = 'batch: { linger: 20ms }',
   ops = '',
+  stopDeadline = '5s',
   more = '',
 }: Sections = {}): (baseUrl: string) => string {
   return (baseUrl) => `
@@ -41,7 +43,7 @@ ingest: ${ingest}
 sources: ${sources}
 spool: ${spool}
 delivery: { base_url: "${baseUrl}"${delivery === '' ? '' : `, ${delivery}`} }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s${ops === '' ? '' : `, ${ops}`} }
+ops: { listen: "127.0.0.1:0", stop_deadline: ${stopDeadline}${ops === '' ? '' : `, ${ops}`} }
 ${more}
 `
 }
