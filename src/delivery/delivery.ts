@@ -43,14 +43,13 @@
 //   The daemon stops      running submissions continue until the deadline, then are aborted; batches stay
 //                         sealed.
 
-import type { Clock, EpochMs } from '../std/clock.ts'
+import type { Clock } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { State } from '../domain/condition-state.ts'
 import { type Spool, isUnknown } from '../spool/spool.ts'
-import { createCredentials } from './credentials/credentials.ts'
 import { whyNoKeys } from './credentials/credentials-reader.ts'
-import type { DeliveryOptions, ProviderOptions } from './delivery-options.ts'
+import type { DeliveryOptions } from './delivery-options.ts'
 import { createSenderWorker, type SenderWorker } from './transport/sender-worker.ts'
 import { ownOptions } from './provider-pipeline/options-renewal.ts'
 import { createProviderPipeline } from './provider-pipeline/provider-pipeline.ts'
@@ -184,17 +183,6 @@ export async function requireKeys(env: NodeJS.ProcessEnv, { providers }: Deliver
       'Run `sudo telemetry-gateway init`, or write {"accessKeyId": "...", "secretAccessKey": "..."} into the file. ' +
       'Then run `sudo systemctl start telemetry-gateway`.',
   })
-}
-
-/**
- * Finds the credentials of a provider as delivery does, without the secret. Rejects with CREDENTIALS_MISSING.
- */
-export async function findCredentials(
-  { clock, env }: { clock: Clock; env: NodeJS.ProcessEnv },
-  { credentials, proxy }: ProviderOptions,
-): Promise<{ accessKeyId: string; expiresAt: EpochMs | null }> {
-  const { accessKeyId, expiration } = await createCredentials({ clock, env, proxy }, credentials).current()
-  return { accessKeyId, expiresAt: expiration?.getTime() ?? null }
 }
 
 // Providers that have payloads in the spool and are not in the config (any more).

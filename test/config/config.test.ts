@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { Secret } from '../../src/std/secret.ts'
 import { ConfigError, loadConfig, loadDaemonPlaces } from '../../src/config/config.ts'
 import { deliveryOptions } from '../../src/delivery/config.ts'
-import { findCredentials } from '../../src/delivery/delivery.ts'
+import { findSigningKeys } from '../../src/delivery/delivery.ts'
 import { systemClock } from '../../src/std/clock.ts'
 
 const example = new URL('../../config/examples/gateway.yaml', import.meta.url).pathname
@@ -103,7 +103,7 @@ describe('providers', () => {
       path: folder.path('north.json'),
     })
     const [, own] = deliveryOptions(config.delivery).providers
-    expect(own && (await findCredentials({ clock: systemClock, env }, own))).toEqual({
+    expect(own && (await findSigningKeys({ clock: systemClock, env }, own))).toMatchObject({
       accessKeyId: 'AKIASYSTEMD',
       expiresAt: null,
     })

@@ -43,14 +43,14 @@ export const checkCommand: BuildCommand = (io, done) =>
       if (!json) io.stdout.write(`${path} is valid.\n${summaryText(summary)}${warningsText(warnings)}`)
       if (connect) {
         // Loaded late: it brings delivery and the credentials package.
-        const { checkSurroundings } = await import('./connection-findings.ts')
+        const { checkSurroundings, findingLine } = await import('./connection-findings.ts')
         for await (const finding of checkSurroundings(config, io)) {
           findings.push(finding)
-          if (!json) io.stdout.write(findingText(finding, several))
+          if (!json) io.stdout.write(`  ${findingLine(finding, several)}`)
         }
       }
-      const ok = findings.every((finding) => finding.ok)
-      const answer = { ok, config: summary, warnings, ...(connect ? { connect: findings } : {}) }
+      const ok = findings.every(({ state }) => state !== 'failed')
+      const answer = { ok, config: summary, warnings, ...(connect && { connect: findings.map(viewOf) }) }
       if (json) io.stdout.write(`${JSON.stringify(answer)}\n`)
       done(ok ? 0 : 1)
     })
@@ -151,11 +151,8 @@ function warningsText(warnings: CheckedConfig['warnings']): string {
   return warnings.map(({ what, act }) => `  ${'warning'.padEnd(10)} ${visible(`${what} ${act}`)}\n`).join('')
 }
 
-function findingText({ name, ok, warns, what, why, act, providers }: Finding, several: boolean): string {
-  const names = several && providers.length > 0 ? `${providers.join(', ')}: ` : ''
-  const more = [why, act]
-    .filter((text) => text !== undefined)
-    .map((text) => `         ${' '.repeat(12)} ${visible(text)}\n`)
-  const state = warns ? 'warns ' : ok ? 'ok    ' : 'failed'
-  return `  ${state} ${name.padEnd(12)} ${visible(names + what)}\n${more.join('')}`
+/** `warns`: it can be used, and something about it is not as it should be. */
+function viewOf({ state, providers = [], ...finding }: Finding) {
+  const warns = state === 'warning' ? { warns: true } : {}
+  return { ...finding, ok: state !== 'failed', ...warns, providers }
 }

@@ -10,16 +10,16 @@ import {
   type Config,
 } from '../../config/config.ts'
 import { systemClock } from '../../std/clock.ts'
-import type { DoctorFinding } from './doctor-finding.ts'
+import type { Finding } from '../check-command/connection-findings.ts'
 
-const states: Record<CertificateState, DoctorFinding['state']> = {
+const states: Record<CertificateState, Finding['state']> = {
   ok: 'ok',
   ends_soon: 'warning',
   not_yet_valid: 'failed',
   expired: 'failed',
 }
 
-export function checkCertificates(config: Config): DoctorFinding[] {
+export function checkCertificates(config: Config): Finding[] {
   const now = systemClock.now()
   return certificatesOf(config).map((certificate) => {
     const state = states[certificateState(certificate, now)]

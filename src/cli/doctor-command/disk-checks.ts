@@ -7,8 +7,8 @@ import { messageOf } from '../../std/gateway-error.ts'
 import { formatDuration, formatSize } from '../../std/quantity.ts'
 import { fileSystemAt, fileSystemText, fileSystemWarnings } from '../../std/file-system/file-system.ts'
 import type { Config } from '../../config/config.ts'
-import { nearestExisting } from '../check-command/connection-findings.ts'
-import type { DoctorFinding, RunningDaemon } from './doctor-finding.ts'
+import { nearestExisting, type Finding } from '../check-command/connection-findings.ts'
+import type { RunningDaemon } from './listener-checks.ts'
 
 const rounds = 20
 const roundsMsMax = 5000
@@ -16,7 +16,7 @@ const roundsMsMax = 5000
 const slowFromMs = 20
 
 /** The type of the file system, and what it means for acknowledged data. */
-export async function checkFileSystem({ spool }: Config): Promise<DoctorFinding> {
+export async function checkFileSystem({ spool }: Config): Promise<Finding> {
   const name = 'file system'
   const fileSystem = await fileSystemAt(spool.path)
   const [warning] = await fileSystemWarnings(spool.path)
@@ -29,7 +29,7 @@ export async function checkFileSystem({ spool }: Config): Promise<DoctorFinding>
 }
 
 /** Writes a small file and flushes it, again and again, then deletes it. */
-export async function checkFlush({ spool }: Config): Promise<DoctorFinding> {
+export async function checkFlush({ spool }: Config): Promise<Finding> {
   const name = 'fsync'
   try {
     const times = await flushTimes(await nearestExisting(spool.path))
@@ -82,9 +82,9 @@ const wearingFromTb = 50
 const enough = { messages: 1000, upMs: 60_000 }
 
 /** `processes`: where the kernel describes them. */
-export async function checkWear(daemon: RunningDaemon | null, processes = '/proc'): Promise<DoctorFinding> {
+export async function checkWear(daemon: RunningDaemon | null, processes = '/proc'): Promise<Finding> {
   const name = 'write wear'
-  const skipped = (what: string): DoctorFinding => ({ name, state: 'skipped', what })
+  const skipped = (what: string): Finding => ({ name, state: 'skipped', what })
   if (daemon === null) return skipped('It is measured on a running daemon.')
   if (!daemon.isLocal) return skipped('The daemon runs on another machine.')
   const { pid, startedAt, now, totals } = daemon.status

@@ -1,10 +1,10 @@
 // doctor-command.ts: `doctor`: examines the machine, the config and the running daemon, one line for each
 // check, with the cure. Exit status 1 where one failed.
 //
-//   config-findings    (check-command) config, device table, files with credentials
-//   service-checks     name, proxy, connection, certificate, clock, credentials, signature
-//   disk-checks        flush, write wear; connection-findings (check-command): free space
-//   listener-checks    addresses of the broker and of ops; connection-findings: bridges, alerts
+//   check-command      what `check --connect` finds: config, service, keys, space, bridges, alerts
+//   service-checks     what the keys sign
+//   disk-checks        file system, flush, write wear
+//   listener-checks    addresses of the broker and of ops
 //   certificate-checks dates and names of the certificates in the config
 //   file-checks        owners and modes
 //   unit-checks        the systemd unit
@@ -20,18 +20,17 @@ import { realPlaces, systemKernelClock } from '../../app/app.ts'
 import { providerNames } from '../../delivery/config.ts'
 import type { Status } from '../../ops/ops.ts'
 import { checkConfig, type CheckedConfig } from '../check-command/config-findings.ts'
-import { checkAlerts, checkSpool, tryBridges } from '../check-command/connection-findings.ts'
+import { checkSurroundings, findingLine, type Finding } from '../check-command/connection-findings.ts'
 import { requestDaemon } from '../daemon-client/daemon-client.ts'
 import { findDaemon, serviceConfig as defaultConfig } from '../daemon-client/find-daemon.ts'
 import { isLoopback } from '../../std/loopback.ts'
 import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
 import { notes } from '../terminal/text-format.ts'
 import { checkFileSystem, checkFlush, checkWear } from './disk-checks.ts'
-import { findingLine, fromStep, type DoctorFinding, type RunningDaemon } from './doctor-finding.ts'
 import { checkFiles } from './file-checks.ts'
 import { checkCertificates } from './certificate-checks.ts'
-import { checkListeners } from './listener-checks.ts'
-import { checkServices } from './service-checks.ts'
+import { checkListeners, type RunningDaemon } from './listener-checks.ts'
+import { checkSignature } from './service-checks.ts'
 import { checkUnit } from './unit-checks.ts'
 
 type DoctorOptions = {
@@ -43,6 +42,7 @@ type DoctorOptions = {
 }
 
 const daemonMs = 5000
+const notSigned = 'No signed request was sent. --signed-request sends one without effect to each provider.'
 
 export const doctorCommand: BuildCommand = (io, done) =>
   new Command('doctor')
@@ -63,7 +63,7 @@ export const doctorCommand: BuildCommand = (io, done) =>
 /** Prints one line for each check. False: one failed. */
 export async function examineMachine(options: DoctorOptions, io: CommandIo): Promise<boolean> {
   const { json } = options
-  const checks: DoctorFinding[] = []
+  const checks: Finding[] = []
   let several = false
   const examination = examine(options, io, (names) => {
     several = names.length > 1
@@ -78,8 +78,8 @@ export async function examineMachine(options: DoctorOptions, io: CommandIo): Pro
   return ok
 }
 
-function summaryOf(checks: readonly DoctorFinding[]): string {
-  const count = (state: DoctorFinding['state']) => checks.filter((one) => one.state === state).length
+function summaryOf(checks: readonly Finding[]): string {
+  const count = (state: Finding['state']) => checks.filter((one) => one.state === state).length
   const skipped = count('skipped')
   const rest = skipped > 0 ? `, ${skipped} skipped` : ''
   return `\n${plural(checks.length, 'check')}: ${count('failed')} failed, ${plural(count('warning'), 'warning')}${rest}.\n`
@@ -89,7 +89,7 @@ async function* examine(
   { config: path, signedRequest = false, willStart = false }: DoctorOptions,
   io: CommandIo,
   onProviders: (names: readonly string[]) => void,
-): AsyncGenerator<DoctorFinding> {
+): AsyncGenerator<Finding> {
   const { env } = io
   const { checked, findings } = await readConfig(path, env)
   if (checked !== null) onProviders(providerNames(checked.config.delivery))
@@ -99,16 +99,15 @@ async function* examine(
   yield finding
   if (checked !== null) {
     const { config, secretFiles } = checked
-    yield* checkServices(config, io, { signedRequest })
-    const { name, providers: _none, ...spool } = await checkSpool(config)
-    yield fromStep({ name: name === 'spool' ? 'free space' : name, ...spool })
+    yield* checkSurroundings(config, io, (provider, keys) =>
+      checkSignature(provider, keys, { ...io, signedRequest }),
+    )
+    if (!signedRequest) yield { name: 'service', state: 'skipped', what: notSigned }
     yield await checkFileSystem(config)
     yield await checkFlush(config)
     yield await checkWear(daemon)
     yield* checkListeners(config, daemon)
     yield* checkCertificates(config)
-    for (const bridge of await tryBridges(config, io.stop)) yield { name: 'bridge', ...bridge }
-    for (const finding of await checkAlerts(config, io)) yield fromStep(finding)
     yield* await checkFiles({ path, config, secretFiles, env })
   }
   yield* await checkUnit(checked?.config ?? null, { env, willStart })
@@ -117,11 +116,11 @@ async function* examine(
 async function readConfig(
   path: string,
   env: NodeJS.ProcessEnv,
-): Promise<{ checked: CheckedConfig | null; findings: DoctorFinding[] }> {
+): Promise<{ checked: CheckedConfig | null; findings: Finding[] }> {
   const name = 'config'
   try {
     const checked = await checkConfig(path, env)
-    const warnings = checked.warnings.map(({ what, act }): DoctorFinding => ({
+    const warnings = checked.warnings.map(({ what, act }): Finding => ({
       name,
       state: 'warning',
       what,
@@ -135,7 +134,7 @@ async function readConfig(
   }
 }
 
-async function checkKernelClock(env: NodeJS.ProcessEnv): Promise<DoctorFinding> {
+async function checkKernelClock(env: NodeJS.ProcessEnv): Promise<Finding> {
   const name = 'kernel clock'
   if (await systemKernelClock(realPlaces(env)).isSynchronised(null))
     return { name, state: 'ok', what: 'The operating system keeps the clock synchronised.' }
@@ -158,7 +157,7 @@ function otherVersion({ pid, version }: Pick<Status, 'pid' | 'version'>): string
 async function lookAtDaemon(
   config: string,
   io: CommandIo,
-): Promise<{ daemon: RunningDaemon | null; finding: DoctorFinding }> {
+): Promise<{ daemon: RunningDaemon | null; finding: Finding }> {
   const name = 'daemon'
   try {
     const daemon = await findDaemon({ config }, io)

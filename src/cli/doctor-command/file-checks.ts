@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
 import { secretFileWarnings, type Config } from '../../config/config.ts'
-import type { DoctorFinding } from './doctor-finding.ts'
+import type { Finding } from '../check-command/connection-findings.ts'
 
 type Files = { path: string; config: Config; secretFiles: readonly string[]; env: NodeJS.ProcessEnv }
 
@@ -13,11 +13,11 @@ const name = 'file modes'
 /** A spool has some thousand files. */
 const filesMax = 10_000
 
-export async function checkFiles({ path, config, secretFiles, env }: Files): Promise<DoctorFinding[]> {
+export async function checkFiles({ path, config, secretFiles, env }: Files): Promise<Finding[]> {
   const secrets = await secretFileWarnings(secretFiles, env)
   const problems = [
     ...(await configProblems(path)),
-    ...secrets.map(({ what, act }): DoctorFinding => ({ name, state: 'failed', what, act })),
+    ...secrets.map(({ what, act }): Finding => ({ name, state: 'failed', what, act })),
     ...(await spoolProblems(config.spool.path)),
   ]
   if (problems.length > 0) return problems
@@ -25,7 +25,7 @@ export async function checkFiles({ path, config, secretFiles, env }: Files): Pro
   return [{ name, state: 'ok', what }]
 }
 
-async function configProblems(path: string): Promise<DoctorFinding[]> {
+async function configProblems(path: string): Promise<Finding[]> {
   const { mode } = await stat(path)
   if ((mode & 0o022) === 0) return []
   const who = (mode & 0o002) === 0 ? 'Its group' : 'Every user of this machine'
@@ -35,10 +35,10 @@ async function configProblems(path: string): Promise<DoctorFinding[]> {
   ]
 }
 
-async function spoolProblems(path: string): Promise<DoctorFinding[]> {
+async function spoolProblems(path: string): Promise<Finding[]> {
   try {
     const { mode, uid } = await stat(path)
-    const problems: DoctorFinding[] = []
+    const problems: Finding[] = []
     if ((mode & 0o077) !== 0)
       problems.push({
         name,

@@ -6,17 +6,18 @@ import { codeOf, messageOf } from '../../std/gateway-error.ts'
 import type { Config } from '../../config/config.ts'
 import { listenUrlText } from '../../ingest/config.ts'
 import { opsUrl } from '../../ops/config.ts'
-import type { DoctorFinding, RunningDaemon } from './doctor-finding.ts'
+import type { Status } from '../../ops/ops.ts'
+import type { Finding } from '../check-command/connection-findings.ts'
+
+/** The daemon that runs with the config. */
+export type RunningDaemon = { status: Status; isLocal: boolean }
 
 type Address = { url: string; host: string; port: number }
 
 const connectMs = 5000
 const name = 'listeners'
 
-export async function* checkListeners(
-  config: Config,
-  daemon: RunningDaemon | null,
-): AsyncGenerator<DoctorFinding> {
+export async function* checkListeners(config: Config, daemon: RunningDaemon | null): AsyncGenerator<Finding> {
   const { ingest, ops } = config
   const mqtt = ingest.broker.listeners.map(({ url }) => ({ ...url, url: listenUrlText(url) }))
   const all = [...mqtt, { url: opsUrl(ops.listen, ops.tls === undefined ? 'http' : 'https'), ...ops.listen }]
@@ -59,14 +60,14 @@ function reachable(host: string): string {
   return host === '::' ? '::1' : host
 }
 
-function checkAnswers({ url, host, port }: Address): Promise<DoctorFinding> {
+function checkAnswers({ url, host, port }: Address): Promise<Finding> {
   return new Promise((resolve) => {
     const socket = connect({ host: reachable(host), port })
-    const end = (finding: DoctorFinding) => {
+    const end = (finding: Finding) => {
       socket.destroy()
       resolve(finding)
     }
-    const failed = (why: string): DoctorFinding => ({
+    const failed = (why: string): Finding => ({
       name,
       state: 'failed',
       what: `The daemon runs and ${url} accepts no connection.`,
@@ -80,7 +81,7 @@ function checkAnswers({ url, host, port }: Address): Promise<DoctorFinding> {
 }
 
 /** Listens there for a moment, as the daemon would. */
-function checkFree({ url, host, port }: Address): Promise<DoctorFinding> {
+function checkFree({ url, host, port }: Address): Promise<Finding> {
   return new Promise((resolve) => {
     const server = createServer()
     server.on('error', (error) =>

@@ -1,100 +1,29 @@
-// service-checks.ts: the way to the service of each provider: name, proxy, connection, certificate, clock,
-// the keys and what they sign. Nothing is sent to it with a signature without --signed-request.
+// service-checks.ts: what the keys of each provider sign. Nothing is sent to the service with a signature
+// without --signed-request.
 //
 // The check of our own signature sends one request to a sandbox of this process, which verifies it with code
 // of its own: a failure there is a fault of the keys or of the gateway, and not of the account.
 
 import { systemClock } from '../../std/clock.ts'
-import { GatewayError } from '../../std/gateway-error.ts'
-import { isLoopback } from '../../std/loopback.ts'
-import type { Config } from '../../config/config.ts'
-import { deliveryOptions } from '../../delivery/config.ts'
-import {
-  checkConnection,
-  findSigningKeys,
-  sendSignedRequest,
-  type SigningKeys,
-} from '../../delivery/delivery.ts'
+import { sendSignedRequest, type SigningKeys } from '../../delivery/delivery.ts'
 import { newRandomId } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { createSandbox } from '../../sandbox/sandbox.ts'
-import { connectionsOf, type Provider } from '../check-command/connection-findings.ts'
-import { accountIn } from './account-number.ts'
-import { fromStep, type DoctorFinding } from './doctor-finding.ts'
+import type { Finding, Provider } from '../check-command/connection-findings.ts'
 
 type Io = { env: NodeJS.ProcessEnv; stop: AbortSignal }
 
-export async function* checkServices(
-  config: Config,
-  io: Io,
-  { signedRequest }: { signedRequest: boolean },
-): AsyncGenerator<DoctorFinding> {
-  const { providers } = deliveryOptions(config.delivery)
-  for (const [first, names] of connectionsOf(providers)) yield* checkWay(first, names, io)
-  for (const provider of providers) {
-    const { keys, finding } = await checkKeys(provider, io)
-    yield finding
-    if (keys === null) continue
-    yield await checkOwnSignature(provider, keys, io)
-    if (signedRequest) yield await checkSignedRequest(provider, keys, io)
-  }
-  if (!signedRequest) {
-    const what = 'No signed request was sent. --signed-request sends one without effect to each provider.'
-    yield { name: 'service', state: 'skipped', what }
-  }
-}
-
-async function* checkWay(
+/** What the keys of a provider sign. */
+export async function* checkSignature(
   provider: Provider,
-  providers: readonly string[],
-  io: Io,
-): AsyncGenerator<DoctorFinding> {
-  let isProxied = false
-  for await (const step of checkConnection(provider, io)) {
-    if (step.name === 'proxy') isProxied = true
-    yield fromStep(step, providers)
-  }
-  if (!isProxied) yield { name: 'proxy', state: 'ok', what: 'The connection uses no proxy.', providers }
-  const { protocol, hostname } = new URL(provider.baseUrl)
-  if (protocol === 'http:' && !isLoopback(hostname.replace(/^\[|\]$/g, '')))
-    yield {
-      name: 'tls',
-      state: 'warning',
-      what: 'delivery.base_url is http://: positions are sent without encryption.',
-      act: 'Use https://.',
-      providers,
-    }
+  keys: SigningKeys,
+  { signedRequest, ...io }: Io & { signedRequest: boolean },
+): AsyncGenerator<Finding> {
+  yield await checkOwnSignature(provider, keys, io)
+  if (signedRequest) yield await checkSignedRequest(provider, keys, io)
 }
 
-async function checkKeys(
-  provider: Provider,
-  { env }: Io,
-): Promise<{ keys: SigningKeys | null; finding: DoctorFinding }> {
-  const about = { name: 'credentials', providers: [provider.name] } as const
-  const { source } = provider.credentials
-  try {
-    const keys = await findSigningKeys({ clock: systemClock, env }, provider)
-    const { accessKeyId, expiresAt } = keys
-    const account = accountIn(accessKeyId)
-    const parts = [
-      `Access key ${accessKeyId} from ${source}`,
-      ...(account === null ? [] : [`of the account ${account}`]),
-      ...(keys.sessionToken === null ? [] : ['with a session token']),
-      ...(expiresAt === null ? [] : [`valid until ${new Date(expiresAt).toISOString()}`]),
-    ]
-    const what = `${parts.join(', ')}.`
-    if (expiresAt === null || expiresAt > systemClock.now())
-      return { keys, finding: { ...about, state: 'ok', what } }
-    const act = 'Renew them at their source; check also the clock of this machine.'
-    return { keys: null, finding: { ...about, state: 'failed', what, why: 'They have expired.', act } }
-  } catch (error) {
-    if (!(error instanceof GatewayError)) throw error
-    const { what, why, act } = error
-    return { keys: null, finding: { ...about, state: 'failed', what, why, act } }
-  }
-}
-
-async function checkOwnSignature(provider: Provider, keys: SigningKeys, io: Io): Promise<DoctorFinding> {
+async function checkOwnSignature(provider: Provider, keys: SigningKeys, io: Io): Promise<Finding> {
   const about = { name: 'signature', providers: [provider.name] } as const
   const { accessKeyId, secret, sessionToken } = keys
   const account = {
@@ -131,7 +60,7 @@ async function checkOwnSignature(provider: Provider, keys: SigningKeys, io: Io):
   }
 }
 
-async function checkSignedRequest(provider: Provider, keys: SigningKeys, io: Io): Promise<DoctorFinding> {
+async function checkSignedRequest(provider: Provider, keys: SigningKeys, io: Io): Promise<Finding> {
   const outcome = await sendSignedRequest({ clock: systemClock, ...io }, provider, keys)
   return { name: 'service', providers: [provider.name], ...judged(outcome) }
 }
@@ -139,7 +68,7 @@ async function checkSignedRequest(provider: Provider, keys: SigningKeys, io: Io)
 const onlyIf =
   'This proves the signature and the account only if the service authenticates before it validates.'
 
-type Judgement = Pick<DoctorFinding, 'state' | 'why' | 'act'>
+type Judgement = Pick<Finding, 'state' | 'why' | 'act'>
 
 const unlike: Judgement = {
   state: 'warning',

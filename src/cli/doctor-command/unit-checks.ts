@@ -5,7 +5,7 @@ import { formatDuration, plural } from '../../std/quantity.ts'
 import { openFilesWarnings, type Config } from '../../config/config.ts'
 import { memoryWarning } from '../check-command/memory-limits.ts'
 import { readUnit, serviceUnit as unit, type UnitProperties } from '../daemon-client/service-unit.ts'
-import type { DoctorFinding } from './doctor-finding.ts'
+import type { Finding } from '../check-command/connection-findings.ts'
 
 const name = 'systemd'
 const properties = [
@@ -24,8 +24,8 @@ const properties = [
 export async function checkUnit(
   config: Config | null,
   { env, willStart }: { env: NodeJS.ProcessEnv; willStart: boolean },
-): Promise<DoctorFinding[]> {
-  const skipped = (what: string): DoctorFinding[] => [{ name, state: 'skipped', what }]
+): Promise<Finding[]> {
+  const skipped = (what: string): Finding[] => [{ name, state: 'skipped', what }]
   const found = await readUnit(env, properties)
   if (found === null) return skipped('systemd does not answer on this machine.')
   if (found.get('LoadState') === 'not-found') return skipped(`There is no unit ${unit}.`)
@@ -41,9 +41,9 @@ export async function checkUnit(
   return [{ name, state: 'ok', what: `The unit ${unit} ${state}.` }]
 }
 
-function stateProblems(found: UnitProperties): DoctorFinding[] {
-  const problems: DoctorFinding[] = []
-  const add = (state: DoctorFinding['state'], what: string, act: string) =>
+function stateProblems(found: UnitProperties): Finding[] {
+  const problems: Finding[] = []
+  const add = (state: Finding['state'], what: string, act: string) =>
     problems.push({ name, state, what, act })
   const log = `See \`journalctl -u ${unit} -n 50\`.`
   const active = found.get('ActiveState')
@@ -60,17 +60,17 @@ function stateProblems(found: UnitProperties): DoctorFinding[] {
   return problems
 }
 
-function fileProblems(found: UnitProperties): DoctorFinding[] {
+function fileProblems(found: UnitProperties): Finding[] {
   if (found.get('NeedDaemonReload') !== 'yes') return []
   const what = 'The unit file was changed and is not in force.'
   return [{ name, state: 'warning', what, act: 'Run `systemctl daemon-reload`.' }]
 }
 
-function limitProblems(found: UnitProperties, config: Config): DoctorFinding[] {
+function limitProblems(found: UnitProperties, config: Config): Finding[] {
   const { ops } = config
   // `infinity` is none.
   const files = Number.parseInt(found.get('LimitNOFILE') ?? '', 10) || Infinity
-  const problems: DoctorFinding[] = openFilesWarnings(config, files).map((warning) => ({
+  const problems: Finding[] = openFilesWarnings(config, files).map((warning) => ({
     name,
     state: 'warning',
     ...warning,
@@ -87,7 +87,7 @@ function limitProblems(found: UnitProperties, config: Config): DoctorFinding[] {
   return problems
 }
 
-async function memoryProblems(config: Config): Promise<DoctorFinding[]> {
+async function memoryProblems(config: Config): Promise<Finding[]> {
   const warning = await memoryWarning(config)
   return warning === null ? [] : [{ name, state: 'warning', ...warning }]
 }

@@ -106,7 +106,7 @@ describe('check --connect', () => {
       env: keys,
     })
     expect(failed).toBe(1)
-    expect(lines).toMatch(/failed bridge +gone: mqtt:\/\/127.0.0.1:1 cannot be used\.\n +Nothing listens/)
+    expect(lines).toMatch(/failed +bridge +gone: mqtt:\/\/127.0.0.1:1 cannot be used\. Nothing listens/)
   })
 
   test('checks DNS, connection, clock, credentials and spool', async () => {
@@ -114,7 +114,7 @@ describe('check --connect', () => {
     const config = await configWith(`base_url: "${server.url}"`)
     const { status, stdout, found } = await findings(config.path)
     expect([...found.values()].filter(({ ok }) => !ok)).toEqual([])
-    expect([...found.keys()]).toEqual(['dns', 'connection', 'clock', 'credentials', 'spool'])
+    expect([...found.keys()]).toEqual(['dns', 'connection', 'clock', 'proxy', 'credentials', 'spool'])
     expect(found.get('credentials')?.what).toContain('AKIA1')
     expect(stdout).not.toContain('hunter2')
     expect(status).toBe(0)
@@ -206,8 +206,10 @@ describe('check --connect', () => {
       ['dns', true, 'north+south'],
       ['connection', true, 'north+south'],
       ['clock', true, 'north+south'],
+      ['proxy', true, 'north+south'],
       ['dns', true, 'west'],
       ['connection', false, 'west'],
+      ['proxy', true, 'west'],
       ['credentials', true, 'north'],
       ['credentials', true, 'south'],
       ['credentials', true, 'west'],
@@ -215,8 +217,8 @@ describe('check --connect', () => {
     ])
     const { stdout } = await runCli(['check', '--connect', '--config', config.path], { env: keys })
     expect(stdout).toContain(`to ${server.url}, provider north, X-Provider-Key A, credentials: environment`)
-    expect(stdout).toMatch(/^ {2}ok {5}dns {10}north, south: /m)
-    expect(stdout).toMatch(/^ {2}failed connection {3}west: /m)
+    expect(stdout).toMatch(/^ {2}ok {7}dns {10}north, south: /m)
+    expect(stdout).toMatch(/^ {2}failed {3}connection {3}west: /m)
   })
 
   test('uses the proxy and reports its refusal', async () => {

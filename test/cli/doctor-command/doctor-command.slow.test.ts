@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import { createServer as createTcpServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { accountIn } from '../../../src/cli/doctor-command/account-number.ts'
+import { accountIn } from '../../../src/cli/check-command/account-number.ts'
 import { sandboxAccount } from '../../../src/sandbox/sandbox.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { runCli } from '../../support/cli-world.ts'
@@ -100,7 +100,7 @@ describe('doctor', () => {
     expect(status).toBe(0)
     for (const name of ['config', 'dns', 'connection', 'clock', 'proxy', 'credentials', 'signature', 'fsync'])
       expect(of(name)[0], name).toMatchObject({ state: 'ok' })
-    for (const name of ['free space', 'listeners', 'file modes'])
+    for (const name of ['spool', 'listeners', 'file modes'])
       expect(of(name)[0], name).toMatchObject({ state: 'ok' })
     expect(of('daemon')).toMatchObject([{ state: 'skipped' }])
     expect(of('service')).toMatchObject([{ state: 'skipped' }])
