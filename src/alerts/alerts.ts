@@ -30,7 +30,7 @@ import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import type { CancelTimer, Clock } from '../std/clock.ts'
+import { every, type CancelTimer, type Clock } from '../std/clock.ts'
 import { messageOf } from '../std/gateway-error.ts'
 import { Secret } from '../std/secret.ts'
 import type { Emit } from '../domain/event.ts'
@@ -138,13 +138,7 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
   function schedule(): void {
     cancel()
     if (isStopped || senders.size + heartbeats.size === 0) return
-    cancel = clock.after(lookEveryMs, () => {
-      try {
-        look()
-      } finally {
-        schedule()
-      }
-    })
+    cancel = every(clock, lookEveryMs, look)
   }
 
   function look(): void {

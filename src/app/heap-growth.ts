@@ -7,7 +7,7 @@
 // that was started with settings of the user keeps those.
 
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
-import type { CancelTimer, Clock } from '../std/clock.ts'
+import { every, type Clock } from '../std/clock.ts'
 
 export type GrowingHeap = {
   /** Bytes of its pages, without buffers. */
@@ -40,9 +40,9 @@ export const v8Heap: GrowingHeap = {
 /** `usual`: percent for a heap that is not large. Returns what ends it. */
 export function limitGrowthOfLargeHeap({ clock, heap }: GrowthDeps, usual: number): () => void {
   let isLarge = false
-  let cancel: CancelTimer = clock.after(lookEveryMs, look)
+  const end = every(clock, lookEveryMs, look)
   return () => {
-    cancel()
+    end()
     if (isLarge) heap.setGrowth(usual)
   }
 
@@ -52,6 +52,5 @@ export function limitGrowthOfLargeHeap({ clock, heap }: GrowthDeps, usual: numbe
       isLarge = !isLarge
       heap.setGrowth(isLarge ? Math.min(growthOfLarge, usual) : usual)
     }
-    cancel = clock.after(lookEveryMs, look)
   }
 }

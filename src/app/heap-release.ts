@@ -8,7 +8,7 @@
 // longer than `looksMax` looks.
 
 import { getHeapStatistics } from 'node:v8'
-import type { CancelTimer, Clock } from '../std/clock.ts'
+import { every, type Clock } from '../std/clock.ts'
 
 export type Heap = {
   /** Bytes that it takes from the system, buffers included. */
@@ -55,8 +55,7 @@ export function releaseHeapWhenQuiet({ clock, heap, messages }: HeapDeps): () =>
   let lastBytes = leftBytes
   let lastMessages = messages()
   let looks = 0
-  let cancel: CancelTimer = clock.after(lookEveryMs, look)
-  return () => cancel()
+  return every(clock, lookEveryMs, look)
 
   function look(): void {
     const [bytes, received] = [heap.bytes(), messages()]
@@ -70,7 +69,6 @@ export function releaseHeapWhenQuiet({ clock, heap, messages }: HeapDeps): () =>
       looks += 1
       if (isQuiet || looks >= looksMax) collectNow()
     }
-    cancel = clock.after(lookEveryMs, look)
   }
 
   function collectNow(): void {

@@ -22,7 +22,7 @@
 // The true time of a moment on the monotonic clock does not depend on the wall clock. When it becomes known,
 // or changes by more than its error, the listener corrects what was judged before (ingest/quarantine).
 
-import type { CancelTimer, Clock, EpochMs } from '../std/clock.ts'
+import { every, type CancelTimer, type Clock, type EpochMs } from '../std/clock.ts'
 import {
   correctedFromMs,
   misjudgedFromMs,
@@ -132,7 +132,7 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
     },
     start() {
       void askKernel() // Never rejects.
-      keepFresh()
+      cancelRefresh = every(clock, refreshEveryMs, () => refresh(clock.now(), clock.monotonic()))
     },
     follow(next) {
       delivery = next
@@ -238,13 +238,6 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
 
   function* states(): Generator<State> {
     if (known === null && refreshedAtMs - unknownSinceMs >= reportUnknownMs) yield { code: 'CLOCK_UNKNOWN' }
-  }
-
-  function keepFresh(): void {
-    cancelRefresh = clock.after(refreshEveryMs, () => {
-      refresh(clock.now(), clock.monotonic())
-      keepFresh()
-    })
   }
 
   async function askKernel(): Promise<void> {

@@ -10,7 +10,7 @@
 // service, and a restart would only reset the back-off. The message is sent at half of WATCHDOG_USEC.
 
 import { spawn } from 'node:child_process'
-import type { CancelTimer, Clock } from '../std/clock.ts'
+import { every, type Clock } from '../std/clock.ts'
 import { bounded } from '../std/quote.ts'
 
 const childMs = 5000
@@ -35,10 +35,8 @@ export function createNotify(deps: { clock: Clock; env: NodeJS.ProcessEnv }): No
   /** By variable name: the newest value of each. */
   const waiting = new Map<string, string>()
   let running: Promise<void> | null = null
-  let cancelBeat: CancelTimer | null = null
-  let closed = false
   let nextExtensionMs = -Infinity
-  scheduleBeat()
+  const endBeats = beatMs === null ? () => {} : every(clock, beatMs, () => send({ WATCHDOG: '1' }))
 
   return {
     ready: (status) => send({ READY: '1', STATUS: status }),
@@ -46,8 +44,7 @@ export function createNotify(deps: { clock: Clock; env: NodeJS.ProcessEnv }): No
     status: (status) => send({ STATUS: status }),
     stopping: () => send({ STOPPING: '1', STATUS: 'Stopping' }),
     async close() {
-      closed = true
-      cancelBeat?.()
+      endBeats()
       await running
     },
   }
@@ -56,14 +53,6 @@ export function createNotify(deps: { clock: Clock; env: NodeJS.ProcessEnv }): No
     if (clock.monotonic() < nextExtensionMs) return
     nextExtensionMs = clock.monotonic() + extendEveryMs
     send({ EXTEND_TIMEOUT_USEC: `${extendedMs * 1000}`, STATUS: status })
-  }
-
-  function scheduleBeat(): void {
-    if (beatMs === null || closed) return
-    cancelBeat = clock.after(beatMs, () => {
-      send({ WATCHDOG: '1' })
-      scheduleBeat()
-    })
   }
 
   function send(variables: Record<string, string>): void {

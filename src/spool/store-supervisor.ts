@@ -7,7 +7,7 @@
 // for before each opening, and every second while the store is open.
 // It also looks at the disk (storage/disk-watch.ts).
 
-import { pause } from '../std/clock.ts'
+import { every, pause, type CancelTimer } from '../std/clock.ts'
 import { codeOf, GatewayError } from '../std/gateway-error.ts'
 import type { State, StateSource } from '../domain/condition-state.ts'
 import { createDiskWatch, explainDirectory, isDiskFull } from '../storage/storage.ts'
@@ -77,9 +77,9 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   limits.update(session)
   // Where this fails, it follows with the upkeep.
   await opening?.lookForAside().catch(() => undefined)
-  const timers = [
-    every(options.diskCheckMs, checkDisk),
-    every(options.forgetMs, async () => {
+  const ends = [
+    repeat(options.diskCheckMs, checkDisk),
+    repeat(options.forgetMs, async () => {
       await opening?.lookForAside()
       if (session !== null) await run(upkeep)
     }),
@@ -256,18 +256,9 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     if (session !== null && limits.waitsForDisk(session)) session.compactor.freeDisk()
   }
 
-  /** Runs `work` repeatedly, each time `intervalMs` after its end; ended by `closing`. */
-  function every(intervalMs: number, work: () => Promise<void>): { cancel: () => void } {
-    const timer = { cancel: clock.after(intervalMs, start) }
-    function start(): void {
-      // A failed measurement is no reason to stop: the next one follows. A lost store reports itself.
-      void work()
-        .catch(() => undefined)
-        .finally(() => {
-          if (!closing.signal.aborted) timer.cancel = clock.after(intervalMs, start)
-        })
-    }
-    return timer
+  /** A failed measurement is no reason to stop: the next one follows. A lost store reports itself. */
+  function repeat(intervalMs: number, work: () => Promise<void>): CancelTimer {
+    return every(clock, intervalMs, () => work().catch(() => undefined))
   }
 
   function current(): Session {
@@ -287,7 +278,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   async function close(): Promise<void> {
     closing.abort()
     sessionEnd.abort()
-    for (const timer of timers) timer.cancel()
+    for (const end of ends) end()
     await reopening
     const last = session
     session = null

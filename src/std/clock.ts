@@ -47,6 +47,33 @@ export const systemClock: Clock = {
   },
 }
 
+/**
+ * Calls `work` again and again, each time `everyMs` after it has ended, until the returned function is
+ * called. What `work` returns never rejects.
+ */
+export function every(
+  { after }: Pick<Clock, 'after'>,
+  everyMs: number,
+  work: () => Promise<void> | void,
+): CancelTimer {
+  let isEnded = false
+  let cancel = after(everyMs, run)
+  return () => {
+    isEnded = true
+    cancel()
+  }
+
+  function run(): void {
+    const done = work()
+    if (done instanceof Promise) void done.then(wait)
+    else wait()
+  }
+
+  function wait(): void {
+    if (!isEnded) cancel = after(everyMs, run)
+  }
+}
+
 /** Resolves after `delayMs`, or at once with `false` when `signal` aborts. */
 export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {

@@ -20,7 +20,7 @@
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
-import type { CancelTimer, Clock } from '../../std/clock.ts'
+import { every, type Clock } from '../../std/clock.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { Emit } from '../../domain/event.ts'
 import { filtersOf, type BridgeOptions, type MessageSourceStatus } from '../../ingest/ingest.ts'
@@ -65,26 +65,18 @@ export async function startBridgeSessions(deps: Deps, options: Options): Promise
   const used = new Set(options.bridges.flatMap(placesOf).map(keyOf))
   /** What was said of each bridge. */
   const said = new Map<string, string>()
-  let cancel: CancelTimer = () => {}
   let writtenMs = clock.monotonic()
   let writing: Promise<void> = Promise.resolve()
   check()
-  schedule()
+  const isNeeded = options.bridges.length > 0 || sessions.size > 0
+  const end = isNeeded ? every(clock, checkEveryMs, check) : () => {}
   return {
     async stop() {
-      cancel()
+      end()
       check()
       await writing
       await write()
     },
-  }
-
-  function schedule(): void {
-    if (options.bridges.length === 0 && sessions.size === 0) return
-    cancel = clock.after(checkEveryMs, () => {
-      check()
-      schedule()
-    })
   }
 
   function check(): void {

@@ -4,7 +4,7 @@
 // large fleet does not block the event loop.
 
 import { setImmediate as turn } from 'node:timers/promises'
-import type { CancelTimer, Clock } from '../../std/clock.ts'
+import { every, type CancelTimer, type Clock } from '../../std/clock.ts'
 import type { OurTime } from '../../domain/arrival.ts'
 import { noDevices } from '../../domain/device-state.ts'
 import type { State } from '../../domain/condition-state.ts'
@@ -77,7 +77,7 @@ export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): 
       silences = watched
       // Else /status would say for the first seconds that no device is listed.
       void look()
-      schedule()
+      cancel = every(clock, checkEveryMs, check)
     },
     mappingChanged() {
       ofMapper = [...ownClock()]
@@ -91,13 +91,6 @@ export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): 
     },
     worstClocks: () => worst,
     stop,
-  }
-
-  function schedule(): void {
-    cancel = clock.after(checkEveryMs, () => {
-      check()
-      schedule()
-    })
   }
 
   function check(): void {

@@ -17,7 +17,7 @@
 // it is learned again. A failed write is tried again with the next one.
 
 import { join } from 'node:path'
-import type { CancelTimer, Clock, EpochMs } from '../../std/clock.ts'
+import { every, type Clock, type EpochMs } from '../../std/clock.ts'
 import type { SilenceBasis, State } from '../../domain/condition-state.ts'
 import type { IngestCounters } from '../../ingest/ingest.ts'
 import { isQuietAt, type SilenceConfig } from '../../ops/ops.ts'
@@ -80,10 +80,9 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
   )
   const unmapped = createUnmappedCheck(deps)
   const backlog = createBacklogCheck(deps)
-  let cancel: CancelTimer = () => {}
   let writtenMs = deps.clock.monotonic()
   let writing: Promise<void> = Promise.resolve()
-  schedule()
+  const end = every(deps.clock, checkEveryMs, check)
   return {
     silentDevices,
     *states() {
@@ -93,25 +92,21 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
       yield* silentDevices.states()
     },
     async stop() {
-      cancel()
+      end()
       silence.check(deps.counters())
       await writing
       await write()
     },
   }
 
-  function schedule(): void {
-    cancel = deps.clock.after(checkEveryMs, () => {
-      const counters = deps.counters()
-      if (!deps.takesIn()) deps.notListening()
-      silence.check(counters)
-      unmapped.check(counters)
-      if (deps.clock.monotonic() - writtenMs >= writeEveryMs) {
-        writtenMs = deps.clock.monotonic()
-        writing = write()
-      }
-      schedule()
-    })
+  function check(): void {
+    const counters = deps.counters()
+    if (!deps.takesIn()) deps.notListening()
+    silence.check(counters)
+    unmapped.check(counters)
+    if (deps.clock.monotonic() - writtenMs < writeEveryMs) return
+    writtenMs = deps.clock.monotonic()
+    writing = write()
   }
 
   async function write(): Promise<void> {

@@ -12,7 +12,7 @@
 // machine whose clock is a day ahead would otherwise never send the request that shows it.
 
 import { stat } from 'node:fs/promises'
-import type { CancelTimer, Clock, EpochMs } from '../../std/clock.ts'
+import { every, type CancelTimer, type Clock, type EpochMs } from '../../std/clock.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { sameKeys } from './access-keys.ts'
 import type { Credentials } from './access-keys.ts'
@@ -170,17 +170,11 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
     if (files.length === 0) return () => {}
     let seen: string | null = null
     let cancelled = false
-    let cancel = clock.after(watchEveryMs, look)
+    // A failure is reported to the next submission.
+    const end = every(clock, watchEveryMs, () => compare().catch(() => undefined))
     return () => {
       cancelled = true
-      cancel()
-    }
-
-    function look(): void {
-      // A failure is reported to the next submission.
-      void compare().finally(() => {
-        if (!cancelled) cancel = clock.after(watchEveryMs, look)
-      })
+      end()
     }
 
     async function compare(): Promise<void> {

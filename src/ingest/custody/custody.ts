@@ -33,7 +33,7 @@
 //   a provider of a lane is  the lane is never empty: CUSTODY_WAITING names it. Configure the provider, or
 //   not in the config        assign the lane
 
-import type { CancelTimer, Clock } from '../../std/clock.ts'
+import { every, type CancelTimer, type Clock } from '../../std/clock.ts'
 import type { State } from '../../domain/condition-state.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { LaneView, ShelfView, Batch } from '../../spool/spool.ts'
@@ -104,14 +104,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   function start(given: readonly CustodyFeed[], changed: () => void): void {
     feeds = given
     update = changed
-    arm()
-  }
-
-  function arm(): void {
-    cancel = clock.after(tickMs, () => {
-      tick()
-      arm()
-    })
+    cancel = every(clock, tickMs, tick)
   }
 
   function lost(): void {

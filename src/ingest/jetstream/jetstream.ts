@@ -44,7 +44,7 @@
 // its payload has the same payloadId.
 
 import { randomUUID } from 'node:crypto'
-import type { CancelTimer, Clock } from '../../std/clock.ts'
+import { every, type CancelTimer, type Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { MessageFeed, MessageSource } from '../message-sources/message-sources.ts'
 import { probeMapping } from './stream-setup/mapping-check.ts'
@@ -123,7 +123,8 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     partitions.open(feed)
     parking?.open(feed)
     link.start()
-    tick()
+    partitions.tick()
+    cancelTick = every(clock, tickMs, () => partitions.tick())
   }
 
   async function prepare(connection: Connection): Promise<void> {
@@ -139,12 +140,7 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
 
   /** A person may change all of it while the connection is open. Until the returned function is called. */
   function keepPrepared(connection: Connection): () => void {
-    let cancelNext: CancelTimer
-    const next = () => {
-      cancelNext = clock.after(options.lookEveryMs, () => void again())
-    }
-    // It has no failure.
-    const again = async () => {
+    return every(clock, options.lookEveryMs, async () => {
       try {
         await prepare(connection)
         // A partition that is taken says so itself.
@@ -152,10 +148,7 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
       } catch (error) {
         if (link.connection() === connection) report.failed(error)
       }
-      if (link.connection() === connection) next()
-    }
-    next()
-    return () => cancelNext()
+    })
   }
 
   function opened(connection: Connection): () => void {
@@ -167,11 +160,6 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
       end?.()
       endLooks()
     }
-  }
-
-  function tick(): void {
-    partitions.tick()
-    cancelTick = clock.after(tickMs, tick)
   }
 
   // ---- room

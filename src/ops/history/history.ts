@@ -24,7 +24,7 @@
 //   a stage is missing           its values are null: a gap
 //   a stage began again          its counters begin at zero, and what came since counts
 
-import { isoTime, type CancelTimer, type Clock } from '../../std/clock.ts'
+import { every, isoTime, type CancelTimer, type Clock } from '../../std/clock.ts'
 import type { RecordsStore } from '../../device-records/device-records.ts'
 import type { StageViews } from '../types.ts'
 import { forecastOf, type FillForecast } from './fill-forecast.ts'
@@ -98,7 +98,9 @@ export function createHistory({ clock, stages }: Deps): History {
   let writing: Promise<void> = Promise.resolve()
   let cancel: CancelTimer = () => {}
   return {
-    start: schedule,
+    start() {
+      cancel = every(clock, sampleEveryMs, take)
+    },
     read,
     forecast: () =>
       forecastOf(samplesOf(rings.hour, spanPlans.hour, clock.now()), stages.spool?.totals() ?? null),
@@ -117,13 +119,6 @@ export function createHistory({ clock, stages }: Deps): History {
       cancel()
       followers.clear()
     },
-  }
-
-  function schedule(): void {
-    cancel = clock.after(sampleEveryMs, () => {
-      take()
-      schedule()
-    })
   }
 
   function take(): void {

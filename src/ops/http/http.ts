@@ -15,7 +15,7 @@
 // Where the control socket cannot be opened, the daemon goes on without it: condition CONTROL_SOCKET_FAILED.
 // It tries again whenever the spool is opened or refused, because the directory may be there then.
 
-import type { Clock } from '../../std/clock.ts'
+import { every, type Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { State, StateSource } from '../../domain/condition-state.ts'
 import type { Emit } from '../../domain/event.ts'
@@ -88,7 +88,8 @@ export async function openHttp(
     await tcp.close()
     throw error
   }
-  let cancelLook = clock.after(lookEveryMs, look)
+  // A program that tidies up deletes the file of the socket, or the directory around it.
+  const endLooks = every(clock, lookEveryMs, again)
   return {
     url: tcp.url,
     get socketPath() {
@@ -111,7 +112,7 @@ export async function openHttp(
     },
     async close() {
       isClosed = true
-      cancelLook()
+      endLooks()
       await opening
       await Promise.all([tcp.close(), socket?.close()])
       await audit.close()
@@ -120,12 +121,6 @@ export async function openHttp(
 
   function again(): Promise<void> {
     return (opening ??= ensureSocket(false).finally(() => (opening = null)))
-  }
-
-  /** A program that tidies up deletes the file, or the directory around it. */
-  function look(): void {
-    void again()
-    cancelLook = clock.after(lookEveryMs, look)
   }
 
   async function ensureSocket(isStart: boolean): Promise<void> {

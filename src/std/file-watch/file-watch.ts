@@ -11,7 +11,7 @@
 import { watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { CancelTimer, Clock } from '../clock.ts'
+import { every, type CancelTimer, type Clock } from '../clock.ts'
 
 export type FileWatch = {
   /** Watches the files from their present state on: to be called before they are read. */
@@ -42,7 +42,7 @@ export function createFileWatch(
   let hinted = false
   let cancelHint: CancelTimer = () => {}
   let closed = false
-  let cancelPoll = clock.after(pollMs, poll)
+  const endPolls = every(clock, pollMs, check)
   return { watch: watchFiles, close }
 
   async function watchFiles(files: readonly string[]): Promise<void> {
@@ -73,11 +73,6 @@ export function createFileWatch(
     })
   }
 
-  function poll(): void {
-    void check()
-    cancelPoll = clock.after(pollMs, poll)
-  }
-
   async function check(): Promise<void> {
     if (checking || closed) return
     checking = true
@@ -95,7 +90,7 @@ export function createFileWatch(
   function close(): void {
     closed = true
     cancelHint()
-    cancelPoll()
+    endPolls()
     for (const one of folders.values()) one.close()
   }
 }

@@ -41,7 +41,7 @@
 import { timeUnknown, type OurTime } from '../../../domain/arrival.ts'
 import type { Emit } from '../../../domain/event.ts'
 import type { GatewayError } from '../../../std/gateway-error.ts'
-import type { CancelTimer, Clock } from '../../../std/clock.ts'
+import { every, type Clock } from '../../../std/clock.ts'
 import type { ClientSession, IntakeSpool } from '../../types.ts'
 import {
   forgetAll,
@@ -117,7 +117,9 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
   const room = createSessionRoom({ sessions, owners, messages, remove, emit }, options)
   let restored = false
   let expired = 0
-  let cancelSweep: CancelTimer = scheduleSweep()
+  const endSweeps = every(clock, Math.min(sweepMs, options.sessionExpiryMs), () => {
+    if (restored) attempt(sweep)
+  })
   return {
     open,
     changeExpiry,
@@ -127,7 +129,7 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     },
     restore,
     counters: () => ({ sessions: sessions.size, sessionsEvicted: room.evicted(), sessionsExpired: expired }),
-    close: () => cancelSweep(),
+    close: endSweeps,
   }
 
   // ---- connections
@@ -243,13 +245,6 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     owners.removed(session)
     session.ended = true
     forgetAll(session, messages)
-  }
-
-  function scheduleSweep(): CancelTimer {
-    return clock.after(Math.min(sweepMs, options.sessionExpiryMs), () => {
-      if (restored) attempt(sweep)
-      cancelSweep = scheduleSweep()
-    })
   }
 
   function sweep(): void {

@@ -19,7 +19,7 @@
 
 import { isUtf8 } from 'node:buffer'
 import type { ServerResponse } from 'node:http'
-import { isoTime, type CancelTimer, type Clock } from '../../../std/clock.ts'
+import { every, isoTime, type Clock } from '../../../std/clock.ts'
 import type { TapEntry, Taps } from '../../../ingest/ingest.ts'
 import { problem, starting } from '../json-answer.ts'
 import type { HttpSource } from '../http-routing/route.ts'
@@ -75,7 +75,7 @@ type Stream = {
 /** Ends with the response. Gives the function to call when there is something to take. */
 function stream({ clock, response, access, asEvents, reader }: Stream): () => void {
   const [before, after] = asEvents ? ['data: ', '\n\n'] : ['', '\n']
-  let cancel: CancelTimer = () => {}
+  const end = every(clock, aliveEveryMs, beat)
   let scheduled = false
   let blocked = false
   response.on('drain', () => {
@@ -83,7 +83,7 @@ function stream({ clock, response, access, asEvents, reader }: Stream): () => vo
     schedule()
   })
   response.once('close', () => {
-    cancel()
+    end()
     reader.close()
   })
   // A client that resets the connection is gone like any other.
@@ -113,7 +113,6 @@ function stream({ clock, response, access, asEvents, reader }: Stream): () => vo
       response.end()
       return
     }
-    cancel = clock.after(aliveEveryMs, beat)
     if (!blocked) {
       write(`${before}{"kind":"alive"}${after}`)
       schedule()
