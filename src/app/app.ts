@@ -149,7 +149,7 @@ export async function startGateway(
       ...(await secretFileWarnings(gatewayDeps.secretFiles ?? [], env)),
     ]
     for (const { what, act } of warnings) emit({ kind: 'config_warning', what, advice: act })
-    const lostFields = createLostFields({ emit })
+    const lostFields = createLostFields()
     const mapping = await mappingOf(config, { clockOffsetMs: ourTime.offsetMs, emit, lostFields })
     ops.attach({ ourTime })
     ourTime.start()

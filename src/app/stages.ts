@@ -192,7 +192,7 @@ async function openIncoming(
     { path: configPath, running: config, read: configFiles },
   )
   opened(() => reload.stop())
-  ops.attach({ reload })
+  ops.attach({ reload, lostFields })
   const deadLetters = startDeadLetterWork(
     { spool, clock, emit, delivery, remap, clockOffsetMs: ourTime.wallOffsetMs, ledger },
     { retentionMs: config.spool.dead_letters.retention },

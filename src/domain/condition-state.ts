@@ -130,6 +130,8 @@ export type StateFacts = {
   LANE_UNKNOWN: { lane: LaneId; payloads: number }
   SPOOL_DAMAGED: { fault: GatewayError }
   SPOOL_UNUSABLE: { fault: GatewayError }
+  /** `path`: where the first of them is kept. */
+  SPOOL_SET_ASIDE: { path: string; spoolPath: string; stores: number }
 
   // devices
   /** `sinceAt`: when the last message came; null where none ever came. `quiet`: a quiet hour or day. */
@@ -183,6 +185,24 @@ export type StateFacts = {
   POSITIONS_SWAPPED: { source: string; device: string; devices: number }
   /** Clock of this machine minus that of the devices. */
   CLOCK_SUSPECT: { skewMs: number; devices: number; judged: number }
+  FIELD_LOST: {
+    source: string
+    /** Position, a signal, or another field of the mapping. */
+    field: string
+    /** When the mapping was changed, or the first device without the field was noticed. */
+    since: EpochMs
+    /** Devices that had the field, and sent a record without it; of all that had it. */
+    devices: number
+    of: number
+    /** In their messages, probably meant; null where there is none. */
+    key: string | null
+    /** The mapping reads it, and its value is of another kind than before. */
+    isKeyRead: boolean
+    /** The mapping of the source was changed before. */
+    isByMapping: boolean
+    /** Messages without the field are kept. */
+    isKept: boolean
+  }
   /** Arrival minus device time: whole hours, or hours and a half. */
   DEVICES_HOURS_OFF: { offsetMs: number; devices: number; example: string }
 

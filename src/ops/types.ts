@@ -60,6 +60,7 @@ export type StageViews = {
   ledger?: (Pick<Ledger, 'query' | 'view'> & Partial<Pick<Ledger, 'forget'>>) | null
   control?: DaemonControl | null
   reload?: StateSource | null
+  lostFields?: StateSource | null
   http?: StateSource | null
   ourTime?: ({ view(): TimeView; now(): EpochMs } & Partial<StateSource>) | null
   /** Where the history is kept. */

@@ -291,6 +291,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
 
   function* states(): Generator<State> {
     if (loss !== null) yield { code: 'STORE_LOST', ...loss }
+    if (opening !== null) yield* opening.states()
     if (memory.markFailure !== null) yield { code: 'MARK_UNWRITABLE', why: memory.markFailure }
     if (marker !== null && newUntil !== null && clock.monotonic() < newUntil)
       yield { code: 'SPOOL_NEW', path: options.path, at: marker.madeAt }

@@ -61,6 +61,6 @@ test(
     const third = await startSpawnedDaemon(config)
     await sendUntil(third, () => isLost(third))
     await third.kill()
-    expect(third.log()).toContain('"event":"field_lost"')
+    expect(third.log()).toContain('"code":"FIELD_LOST"')
   },
 )

@@ -127,18 +127,4 @@ export const ingestEventFields = {
     withheld: count('readings that were not sent'),
     why: field<'agreed' | 'limit'>('the readings agree with each other, or as many as allowed were withheld'),
   },
-  field_lost: {
-    source,
-    field: field<string>('position, a signal, or another field of the mapping'),
-    since: field<number>(
-      'when the mapping was changed, or the first device without the field was noticed, Unix time in ms',
-    ),
-    devices: count('devices that had the field, and sent a record without it'),
-    of: count('devices that had the field'),
-    key: field<string | null>('key in their messages that is probably meant; null where there is none'),
-    isKeyRead: field<boolean>('the mapping reads it, and its value is of another kind than before'),
-    isByMapping: field<boolean>('the mapping of the source was changed before'),
-    isKept: field<boolean>('messages without the field are kept'),
-  },
-  field_found: { source, field: field<string>('field that was lost') },
 } as const

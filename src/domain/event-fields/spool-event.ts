@@ -36,9 +36,6 @@ const table = field<RecordTable>(
 )
 const name = field<string>('name of the message shelf or key of the state')
 
-const asidePath = field<string>('where a damaged store is kept')
-const spoolPath = field<string>('directory of the spool')
-
 export const spoolEventFields = {
   spool_files_private: {
     path: field<string>('directory of the spool'),
@@ -58,9 +55,7 @@ export const spoolEventFields = {
   spool_checked: { tables: count('tables of the store'), tookMs },
   spool_refused: { fault },
   spool_leftovers_moved: { path: field<string>('where the files are now'), files: count('files moved') },
-  spool_set_aside: { path: asidePath, spoolPath, why },
-  spool_aside_found: { path: asidePath, spoolPath, stores: count('stores that were set aside') },
-  spool_aside_merged: {},
+  spool_set_aside: { path: field<string>('where a damaged store is kept'), why },
   log_mended: {
     file: field<string>('name of the log'),
     aside: field<string>('where the damaged log is kept'),

@@ -29,13 +29,13 @@
 // Bounds: `devicesMax` devices of a source (one that was silent for a day makes room; further ones are
 // counted as `beyond`), 31 fields, 64 unread keys.
 
-import type { Emit } from '../../domain/event.ts'
+import type { State, StateSource } from '../../domain/condition-state.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import { SourceFields, type NotedRecord } from './source-fields.ts'
 import type { StoredSource } from './stored-source.ts'
 import type { WatchedFields } from './watched-fields.ts'
 
-export type LostFields = {
+export type LostFields = StateSource & {
   /** For the next mapper. It goes on with what is known from its first record on. */
   watch(sources: readonly WatchedSource[]): FieldWatch
   /** For mappers of messages that were kept. */
@@ -68,7 +68,7 @@ export type FieldWatch = FieldView & {
   ): void
 }
 
-export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 } = {}): LostFields {
+export function createLostFields({ devicesMax = 2048 } = {}): LostFields {
   let sources = new Map<string, SourceFields>()
   let current: FieldWatch | null = null
   /** Until the first record. */
@@ -80,7 +80,7 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
     hasSince: (source, field, since) => sources.get(source)?.hasSince(field, since) === true,
   }
   const save = () => [...sources.values()].map((own) => own.stored())
-  return { watch, view, changes, save, restore, beyond: () => beyond }
+  return { watch, view, changes, save, restore, beyond: () => beyond, states }
 
   function watch(next: readonly WatchedSource[]): FieldWatch {
     const watching: FieldWatch = {
@@ -99,13 +99,13 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
     current = watching
     // The counts of those before go with them.
     takeOvers = changes() + 1
-    const deps = { emit, begunAt, devicesMax, beyond: () => void (beyond += 1) }
+    const deps = { begunAt, devicesMax, beyond: () => void (beyond += 1) }
     sources = new Map(next.map(({ name, watched }) => [name, new SourceFields(deps, name, watched)]))
     restore(before)
-    for (const { name: source, fields } of before)
-      for (const { name: field, lost } of fields)
-        if (lost !== null && sources.get(source)?.isLost(field) !== true)
-          emit({ kind: 'field_found', source, field })
+  }
+
+  function* states(): Generator<State> {
+    for (const own of sources.values()) yield* own.states()
   }
 
   function changes(): number {

@@ -1,6 +1,6 @@
 // source-fields.ts: the fields of one source: which its devices have, and which are lost (lost-fields.ts).
 
-import type { Emit } from '../../domain/event.ts'
+import type { State } from '../../domain/condition-state.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { RecordContext } from '../types.ts'
 import { had, missingGaps, newDevice, noteChange, noteHas, type DeviceFields } from './device-fields.ts'
@@ -28,11 +28,13 @@ type WatchedField = FieldState & {
   /** When the first of the devices that name it otherwise was noticed, and by which key the last one. */
   renamedAt: EpochMs
   renamedKey: string | null
+  /** While it is lost: the devices that had it. */
+  of: number
   /** Of devices that have other names than before: the gap that they are taken to have. */
   commonGap: number
 }
 
-type Deps = DeviceBounds & { emit: Emit; begunAt: EpochMs }
+type Deps = DeviceBounds & { begunAt: EpochMs }
 
 const weightByMapping = 8
 /** Of one device, however long it lacks the field. */
@@ -72,7 +74,7 @@ export class SourceFields {
     this.#watched = watched
     this.#devices = new WatchedDevices(deps, () => this.#newDevice())
     const states = { changedAt: null, lastPresentAt: 0, lost: null }
-    const counts = { weight: 0, lacking: 0, renamedAt: 0, renamedKey: null, commonGap: 0 }
+    const counts = { weight: 0, lacking: 0, renamedAt: 0, renamedKey: null, of: 0, commonGap: 0 }
     this.#fields = watched.names.map((name, index) => {
       return { name, index, fingerprint: watched.fingerprints[index]!, ...states, ...counts }
     })
@@ -113,8 +115,13 @@ export class SourceFields {
     return bits
   }
 
-  isLost(field: string): boolean {
-    return this.#fields.some(({ name, lost }) => name === field && lost !== null)
+  *states(): Generator<State> {
+    for (const { name: field, index, lost, of } of this.#fields) {
+      if (lost === null) continue
+      const { isKeyRead = false, isPartial: _isPartial, ...found } = lost
+      const isKept = (this.#watched.keptBits & (1 << index)) !== 0
+      yield { code: 'FIELD_LOST', source: this.#source, field, ...found, isKeyRead, of, isKept }
+    }
   }
 
   /** Whether a field that is not lost was sent since then. */
@@ -211,7 +218,7 @@ export class SourceFields {
     field.lastPresentAt = arrivedAt
     // The device has both, one after the other, and that is usual.
     if (wasRenamed && renamedKey !== null && this.#unread.size < unreadMax) this.#unread.add(renamedKey)
-    if (lost !== null && (lost.isPartial !== true || wasRenamed)) this.#end(field)
+    if (lost !== null && (lost.isPartial !== true || wasRenamed)) this.#setLost(field, null)
   }
 
   #lacks(field: WatchedField, device: DeviceFields, record: NotedRecord): void {
@@ -276,16 +283,7 @@ export class SourceFields {
 
   #lose(field: WatchedField, lost: LostField): void {
     this.#setLost(field, lost)
-    const { isKeyRead = false, isPartial: _isPartial, ...reported } = lost
-    const of = Math.max(lost.devices, this.#devices.countHad(field.index))
-    const isKept = (this.#watched.keptBits & (1 << field.index)) !== 0
-    const names = { source: this.#source, field: field.name }
-    this.#deps.emit({ kind: 'field_lost', ...names, ...reported, isKeyRead, of, isKept })
-  }
-
-  #end(field: WatchedField): void {
-    this.#setLost(field, null)
-    this.#deps.emit({ kind: 'field_found', source: this.#source, field: field.name })
+    field.of = Math.max(lost.devices, this.#devices.countHad(field.index))
   }
 
   /** The devices that lack it do without it. */
@@ -298,7 +296,7 @@ export class SourceFields {
     }
     field.weight = 0
     field.lacking = 0
-    this.#end(field)
+    this.#setLost(field, null)
   }
 
   #setLost(field: WatchedField, lost: LostField | null): void {

@@ -75,16 +75,6 @@ export const conditionCatalogue = {
   ...deviceConditions,
   ...gatewayConditions,
   ...selfConditions,
-  FIELD_LOST: {
-    severity: 'warning',
-    meaning:
-      'A field that devices of a source had is in their messages no more: since the mapping was changed, or ' +
-      'since they name it otherwise.',
-    act:
-      'Correct the path of the field in `map` of the source (`map --explain` shows what a message has) and reload. ' +
-      'Then `dead-letters remap` sends the values that are missing, and none twice. Where the devices ' +
-      'do without the field, remove it from `map`.',
-  },
   CLOCK_STEPPED: {
     severity: 'warning',
     meaning:

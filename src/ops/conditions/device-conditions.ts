@@ -18,6 +18,7 @@ type DeviceCode =
   | 'VALUES_WITHHELD'
   | 'POSITIONS_SWAPPED'
   | 'CLOCK_SUSPECT'
+  | 'FIELD_LOST'
   | 'DEVICES_HOURS_OFF'
 
 const devicesShown = 5
@@ -190,6 +191,22 @@ export const deviceConditions: ConditionTable<DeviceCode> = {
         (skewMs > 0 ? ' Another possible cause: all of them send stored messages.' : ''),
     }),
   },
+  FIELD_LOST: {
+    severity: 'warning',
+    meaning:
+      'A field that devices of a source had is in their messages no more: since the mapping was changed, or ' +
+      'since they name it otherwise.',
+    act:
+      'Correct the path of the field in `map` of the source (`map --explain` shows what a message has) and reload. ' +
+      'Then `dead-letters remap` sends the values that are missing, and none twice. Where the devices ' +
+      'do without the field, remove it from `map`.',
+    cause: (lost) => ({
+      key: `${lost.source}|${lost.field}`,
+      present: lost.devices,
+      what: lostText(lost),
+      why: lostWhy(lost),
+    }),
+  },
   DEVICES_HOURS_OFF: {
     severity: 'warning',
     meaning: 'The clocks of devices are off by whole hours. What is behind is delivered with these times.',
@@ -234,4 +251,32 @@ function shareOf({ devices, sending }: Pick<StateFacts['DEVICES_REPEATING'], 'de
 
 function othersText(devices: number): string {
   return devices === 1 ? '' : ` and of ${plural(devices - 1, 'other device')}`
+}
+
+function lostText({ source, field, since, devices, of, isByMapping }: StateFacts['FIELD_LOST']): string {
+  const when = isByMapping ? 'since the mapping was changed at' : 'any more, the first of them since'
+  return (
+    `${devices} of ${plural(of, 'device')} that sent ${fieldText(field)} (source ${quote(source, 64)}) send none ` +
+    `${when} ${isoTime(since)}.`
+  )
+}
+
+function lostWhy({ key, isKeyRead, isByMapping, isKept }: StateFacts['FIELD_LOST']): string {
+  const cause = isKeyRead
+    ? `The devices write ${quote(key ?? '', 64)} otherwise, probably after an update: the mapping cannot read its value.`
+    : isByMapping
+      ? 'What the mapping of the source reads now finds nothing, or is not for the models in the device table.'
+      : 'The devices name it otherwise, or send it no more, probably after an update.'
+  const unread =
+    key === null || isKeyRead ? '' : ` Nothing reads ${quote(key, 64)}, which is in their messages.`
+  const kept = isKept
+    ? ' Messages without it are sent, and kept as dead letters with the reason FIELD_LOST.'
+    : ' It cannot be sent later by itself, so nothing is kept.'
+  return cause + unread + kept
+}
+
+function fieldText(field: string): string {
+  if (field === 'position') return 'positions'
+  if (field === 'time') return 'their own times'
+  return field.startsWith('signal ') ? `the ${field}` : field
 }

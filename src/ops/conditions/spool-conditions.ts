@@ -27,6 +27,7 @@ type StateCode =
   | 'MARK_UNWRITABLE'
   | 'SPOOL_DAMAGED'
   | 'SPOOL_UNUSABLE'
+  | 'SPOOL_SET_ASIDE'
   | 'SPOOL_NEW'
   | 'DEAD_LETTERS_FULL'
 
@@ -134,6 +135,20 @@ export const spoolStateConditions: ConditionTable<StateCode> = {
     act: 'See the error in the condition. The gateway tries again automatically.',
     cause: ({ fault }) => coded(fault),
   },
+  SPOOL_SET_ASIDE: {
+    severity: 'error',
+    meaning:
+      'A damaged spool was set aside (spool.on_damage) and a new one was begun. The data of the old one is ' +
+      'not delivered until it is repaired.',
+    act: 'Stop the gateway, run `spool repair --yes`, and start the gateway. The repair merges what can be read.',
+    cause: ({ path, spoolPath, stores }) => ({
+      what: `${plural(stores, 'damaged spool')} set aside: ${path}. Its data is not delivered.`,
+      why: 'It was damaged when the gateway started (spool.on_damage: set_aside).',
+      act:
+        `Stop the gateway, run \`telemetry-gateway spool repair --path ${spoolPath} --yes\`, and start the gateway. ` +
+        'The repair merges what can be read into the spool.',
+    }),
+  },
   SPOOL_NEW: {
     severity: 'info',
     meaning: 'The gateway made a new spool within the last day, because there was none.',
@@ -229,13 +244,6 @@ export const spoolConditions = {
     act:
       'Check the disk (dmesg, SMART). Keep a copy of the spool directory. If no file of the spool was damaged, ' +
       'report it with the log.',
-  },
-  SPOOL_SET_ASIDE: {
-    severity: 'error',
-    meaning:
-      'A damaged spool was set aside (spool.on_damage) and a new one was begun. The data of the old one is ' +
-      'not delivered until it is repaired.',
-    act: 'Stop the gateway, run `spool repair --yes`, and start the gateway. The repair merges what can be read.',
   },
   LOG_MENDED: {
     severity: 'error',

@@ -4,7 +4,7 @@ import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName } from '../../domain/event.ts'
 import { heldMessages } from '../conditions/spool-conditions.ts'
-import { clause, noKey, sentence } from './event-text.ts'
+import { clause, sentence } from './event-text.ts'
 import type { SpoolLossEvent } from './spool-loss-events.ts'
 import type { EventTable } from './types.ts'
 
@@ -61,30 +61,10 @@ export const spoolEvents: EventTable<SpoolEvent> = {
       'a new spool is begun.',
   },
   spool_set_aside: {
+    meaning: 'A damaged spool was set aside (spool.on_damage), and a new one is begun.',
+    act: 'See the condition.',
     level: 'error',
-    raises: {
-      SPOOL_SET_ASIDE: ({ path, spoolPath, why }) => ({
-        what: `A damaged spool was set aside to ${path}. A new one is begun.`,
-        why: sentence(why),
-        act: mergeWith(spoolPath),
-      }),
-    },
-  },
-  spool_aside_found: {
-    level: 'error',
-    raises: {
-      SPOOL_SET_ASIDE: ({ path, spoolPath, stores }) => ({
-        what: `${plural(stores, 'damaged spool')} set aside: ${path}. Its data is not delivered.`,
-        why: 'It was damaged when the gateway started (spool.on_damage: set_aside).',
-        act: mergeWith(spoolPath),
-      }),
-    },
-  },
-  spool_aside_merged: {
-    meaning: 'No spool that was set aside is left.',
-    level: 'info',
-    text: () => 'No spool that was set aside is left.',
-    clears: { SPOOL_SET_ASIDE: noKey },
+    text: ({ path, why }) => `A damaged spool was set aside to ${path}. A new one is begun. ${sentence(why)}`,
   },
   log_mended: {
     level: 'error',
@@ -159,10 +139,6 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     text: ({ why }) => `The high-water mark is not known: ${clause(why)}. It is written anew.`,
   },
 }
-
-const mergeWith = (spoolPath: string) =>
-  `Stop the gateway, run \`telemetry-gateway spool repair --path ${spoolPath} --yes\`, and start the gateway. ` +
-  'The repair merges what can be read into the spool.'
 
 function lostText(bytes: number, operations: number | null): string {
   const lost = operations === null ? 'an unknown number of operations' : plural(operations, 'operation')

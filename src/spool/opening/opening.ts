@@ -31,6 +31,7 @@ import { join } from 'node:path'
 import { formatSize, plural } from '../../std/quantity.ts'
 import type { Clock } from '../../std/clock.ts'
 import { codeOf } from '../../std/gateway-error.ts'
+import type { State, StateSource } from '../../domain/condition-state.ts'
 import type { Emit } from '../../domain/event.ts'
 import {
   damageText,
@@ -64,7 +65,7 @@ import type { FoundStore } from './spool-marker.ts'
 
 export type { PreviousEnd } from './in-use-marker.ts'
 
-export type StoreOpening = {
+export type StoreOpening = StateSource & {
   /** `clean` before the first call of prepare(). */
   previousEnd(): PreviousEnd
   /**
@@ -79,7 +80,7 @@ export type StoreOpening = {
   note(changes: Partial<CheckState>): Promise<void>
   /** The store was closed in order. */
   closed(): Promise<void>
-  /** Reports stores that were set aside and are not merged yet. */
+  /** For stores that were set aside and are not merged yet. */
   lookForAside(): Promise<void>
 }
 
@@ -134,7 +135,8 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
   const statePath = join(path, 'check-state.json')
   let previousEnd: PreviousEnd | null = null
   let state: CheckState = unknownCheckState
-  let asideStores = 0
+  /** Stores that were set aside and are not merged yet. */
+  let aside: readonly string[] = []
   let saving: Promise<void> = Promise.resolve()
 
   return {
@@ -147,6 +149,7 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
     note,
     closed,
     lookForAside,
+    states,
   }
 
   async function prepare(signal: AbortSignal): Promise<FoundStore> {
@@ -249,8 +252,7 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
       const to = await setStoreAside(path, clock.now())
       deps.begunAnew?.()
       await note({ verified: [], checkAll: false })
-      asideStores += 1
-      emit({ kind: 'spool_set_aside', path: to, spoolPath: path, why })
+      emit({ kind: 'spool_set_aside', path: to, why })
       return
     }
     await note({ checkAll: true })
@@ -280,12 +282,13 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
   }
 
   async function lookForAside(): Promise<void> {
-    const stores = await storesAside(path)
-    // Also where this start has set one aside and others were there before.
-    if (stores.length > asideStores)
-      emit({ kind: 'spool_aside_found', path: stores[0] ?? '', spoolPath: path, stores: stores.length })
-    if (stores.length === 0 && asideStores > 0) emit({ kind: 'spool_aside_merged' })
-    asideStores = stores.length
+    aside = await storesAside(path)
+  }
+
+  function* states(): Generator<State> {
+    const [first] = aside
+    if (first !== undefined)
+      yield { code: 'SPOOL_SET_ASIDE', path: first, spoolPath: path, stores: aside.length }
   }
 
   /**

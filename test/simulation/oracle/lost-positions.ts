@@ -20,6 +20,8 @@ export type LostPositions = {
 
 /** A process that has started so soon after a change of the config may have read the one before. */
 const readsMs = 1000
+/** The daemon looks each second. */
+const looksMs = 1500
 
 type Span = { provider: string; fromMs: number; toMs: number }
 
@@ -38,8 +40,10 @@ export function createLostPositions(): LostPositions {
     },
     observe(event, atMs) {
       const { kind } = event
-      if (kind === 'field_lost' && isLost) begin(noticed, providerOf(event.source), atMs)
-      if (kind === 'field_found') end(noticed, atMs, providerOf(event.source))
+      const provider = lostOf(event)
+      if (kind === 'condition_raised' && provider !== null && isLost) begin(noticed, provider, atMs)
+      // It was over at some time since the look before.
+      if (kind === 'condition_cleared' && provider !== null) end(noticed, atMs - looksMs, provider)
       if (kind === 'gateway_starting' || kind === 'store_lost' || kind === 'spool_refused') end(noticed, atMs)
       const isRead =
         (kind === 'mapping_reloaded' && event.cause === 'by request') ||
@@ -60,8 +64,10 @@ export function createLostPositions(): LostPositions {
   }
 }
 
-function providerOf(source: string): string {
-  return source.replace(/-trucks$/, '')
+/** The provider whose field is lost; null where the event is not about that. */
+function lostOf(event: GatewayEvent): string | null {
+  if (!('code' in event) || event.code !== 'FIELD_LOST') return null
+  return (event.key ?? '').replace(/-trucks\|.*$/, '')
 }
 
 function begin(spans: Span[], provider: string, atMs: number): void {
