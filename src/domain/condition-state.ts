@@ -211,6 +211,14 @@ export type StateFacts = {
   /** Failures since the last CONNECT, the last one in words, and the addresses with the most of them. */
   TLS_HANDSHAKES_FAIL: { listener: string; detail: string; count: number; top: readonly string[] }
 
+  /** `clientId`: of the connection; null for all of the source. `neverHeard`: none came since the start. */
+  MESSAGE_SOURCE_SILENT: {
+    messageSource: string
+    clientId: string | null
+    quietMs: number
+    neverHeard: boolean
+  }
+
   // custody `delivered`
   /** Messages that are not acknowledged to the engine, the age of the oldest, and what that waits for. */
   CUSTODY_WAITING: { messages: number; waitedMs: number; waitsFor: string }

@@ -280,7 +280,7 @@ export async function createIngest(deps: IngestDeps, first: IngestOptions): Prom
     messageSources,
     custody: () => custody?.view() ?? null,
     *states() {
-      for (const one of [...listeners, custody]) if (one !== null) yield* one.states()
+      for (const one of [...listeners, sources, custody]) if (one !== null) yield* one.states()
     },
     clients: { ...broker.clients, isUser: access.isUser },
     addresses: () => listeners.map(({ url }) => url),

@@ -89,16 +89,6 @@ export const ingestEventFields = {
     act: field<string | null>('what to do; null where the code says it'),
   },
   message_source_safe: { messageSource, risk: field<string>('code of the risk that is over') },
-  message_source_silent: {
-    messageSource,
-    clientId: field<string | null>('client id of the connection; null for all of the source'),
-    quietMs: field<number>('time without a message, in ms'),
-    neverHeard: field<boolean>('no message came since the start'),
-  },
-  message_source_heard: {
-    messageSource,
-    clientId: field<string | null>('client id of the connection; null for all of the source'),
-  },
   message_source_released: {
     messageSource,
     clientId,

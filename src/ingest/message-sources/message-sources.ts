@@ -45,6 +45,7 @@ import type {
   MessageSourceStatus,
   PartitionBudgets,
 } from './types.ts'
+import type { StateSource } from '../../domain/condition-state.ts'
 import type { Emit } from '../../domain/event.ts'
 import { embeddedBrokerName } from '../../domain/message.ts'
 import { createSilenceWatch } from './silence-watch.ts'
@@ -62,7 +63,7 @@ export type {
   PartitionView,
 } from './types.ts'
 
-export type MessageSources = {
+export type MessageSources = StateSource & {
   start(): void
   /** Nothing more is taken. */
   release(): Promise<void>
@@ -141,6 +142,7 @@ export function createMessageSources(deps: Deps, entries: readonly SourceEntry[]
     publish: (name, topic, bytes) =>
       entries.find(({ source }) => source.name === name)?.source.publish?.(topic, bytes) ?? false,
     acked: () => feeds.reduce((sum, feed) => sum + feed.counters().acked, 0),
+    states: watch.states,
     status: () => feeds.map((feed, index) => statusOf(feed, entries[index]!.source)),
     update,
     custodyFeeds: feeds.map((feed) => feed.custody),

@@ -6,11 +6,11 @@
 // others had so many messages meanwhile that it should have had some, too.
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
-import type { Emit } from '../../domain/event.ts'
+import type { State, StateSource } from '../../domain/condition-state.ts'
 import type { FeedOfSource } from './message-feed.ts'
 import type { MessageSource } from './types.ts'
 
-export type SilenceWatch = {
+export type SilenceWatch = StateSource & {
   start(): void
   isSilent(source: MessageSource): boolean
   close(): void
@@ -26,7 +26,7 @@ const everyMs = 5000
 const sharesMin = 20
 
 export function createSilenceWatch(
-  { clock, emit, isHeld }: { clock: Clock; emit: Emit; isHeld: () => boolean },
+  { clock, isHeld }: { clock: Clock; isHeld: () => boolean },
   entries: readonly Watched[],
 ): SilenceWatch {
   const silent = new Map<MessageSource, { reconnectedAtMs: number }>()
@@ -63,7 +63,6 @@ export function createSilenceWatch(
     const known = silent.get(source)
     if (known !== undefined && lastMs !== null && now - lastMs < silentAfterMs) {
       silent.delete(source)
-      emit({ kind: 'message_source_heard', messageSource: source.name, clientId: null })
       return
     }
     // A link that is not connected has a condition of its own.
@@ -79,13 +78,6 @@ export function createSilenceWatch(
     const isFirst = lastMs === null && known === undefined
     if (now - sinceMs < (isFirst ? unheardAfterMs : silentAfterMs)) return
     silent.set(source, { reconnectedAtMs: now })
-    emit({
-      kind: 'message_source_silent',
-      messageSource: source.name,
-      clientId: null,
-      quietMs: now - (lastMs ?? startedAtMs),
-      neverHeard: lastMs === null,
-    })
     source.reconnect(null)
   }
 
@@ -100,8 +92,6 @@ export function createSilenceWatch(
     for (const { clientId, state, sinceMs, messages, lastMessageMs } of links) {
       const heard = known.get(clientId)
       if (heard === undefined || heard.messages !== messages) {
-        if (heard !== undefined && heard.reconnectedAtMs !== null)
-          emit({ kind: 'message_source_heard', messageSource: source.name, clientId })
         known.set(clientId, { messages, atMs: lastMessageMs ?? now, ofSource, reconnectedAtMs: null })
         continue
       }
@@ -109,14 +99,6 @@ export function createSilenceWatch(
       const isShort = ofSource - heard.ofSource < sharesMin * links.length
       if (state !== 'connected' || quietMs < silentAfterMs || isShort) continue
       known.set(clientId, { ...heard, reconnectedAtMs: now })
-      const silentMs = now - heard.atMs
-      emit({
-        kind: 'message_source_silent',
-        messageSource: source.name,
-        clientId,
-        quietMs: silentMs,
-        neverHeard: messages === 0,
-      })
       source.reconnect(clientId)
     }
   }
@@ -126,11 +108,39 @@ export function createSilenceWatch(
     return source.traits.partitioned && source.view().partitions.every(({ role }) => role !== 'active')
   }
 
+  function* states(): Generator<State> {
+    const now = clock.monotonic()
+    for (const { source, feed } of entries) {
+      const messageSource = source.name
+      const lastMs = feed.lastMessageAtMs()
+      const quietMs = now - (lastMs ?? startedAtMs)
+      if (silent.has(source))
+        yield {
+          code: 'MESSAGE_SOURCE_SILENT',
+          messageSource,
+          clientId: null,
+          quietMs,
+          neverHeard: lastMs === null,
+        }
+      for (const [clientId, { atMs }] of silentLinks(source))
+        yield {
+          code: 'MESSAGE_SOURCE_SILENT',
+          messageSource,
+          clientId,
+          quietMs: now - atMs,
+          neverHeard: false,
+        }
+    }
+  }
+
+  function silentLinks(source: MessageSource) {
+    return [...(heardOf.get(source) ?? [])].filter(([, link]) => link.reconnectedAtMs !== null)
+  }
+
   return {
     start,
-    isSilent: (source) =>
-      silent.has(source) ||
-      [...(heardOf.get(source)?.values() ?? [])].some((link) => link.reconnectedAtMs !== null),
+    states,
+    isSilent: (source) => silent.has(source) || silentLinks(source).length > 0,
     close: () => cancel(),
   }
 }

@@ -29,18 +29,36 @@ export const messageSourceConditions = {
     meaning: 'The broker of a bridge would lose, strand or delay messages.',
     act: 'Change the limits at the broker, or the options of the bridge.',
   },
+} as const
+
+type SourceStateCode = 'MESSAGE_SOURCE_SILENT' | 'CUSTODY_WAITING' | 'CUSTODY_OUTAGE' | 'CUSTODY_STORE_FAILED'
+
+export const sourceStateConditions: ConditionTable<SourceStateCode> = {
   MESSAGE_SOURCE_SILENT: {
     severity: 'warning',
     meaning: 'A bridge is connected and brings no messages for longer than silent_after.',
     act:
       'Check that devices publish, and that the topics of the bridge are theirs. If long pauses are usual, raise ' +
       'silent_after.',
+    cause: ({ messageSource, clientId, quietMs, neverHeard }) =>
+      clientId === null
+        ? {
+            key: messageSource,
+            what: `Bridge ${quote(messageSource, 64)} is connected and brought no message for ${formatDuration(quietMs)}.`,
+            why: neverHeard
+              ? 'None came since the start. Its topics may be wrong; with RabbitMQ its queues may not be bound; with NATS the mapping of the account may be missing. With share_group: some brokers (NATS, older RabbitMQ) grant a shared subscription and deliver nothing.'
+              : 'The devices may be off, or the connection may be dead. The bridge connects again.',
+          }
+        : {
+            key: `${messageSource} ${clientId}`,
+            what:
+              `One connection of bridge ${quote(messageSource, 64)} (${quote(clientId, 64)}) brought no message for ` +
+              `${formatDuration(quietMs)}; others did.`,
+            why:
+              'The broker gives it no share, or the connection is dead. The bridge connects it again. A broker that ' +
+              'shares by topic or client does so, too, where few devices publish.',
+          },
   },
-} as const
-
-export const custodyConditions: ConditionTable<
-  'CUSTODY_WAITING' | 'CUSTODY_OUTAGE' | 'CUSTODY_STORE_FAILED'
-> = {
   CUSTODY_WAITING: {
     severity: 'warning',
     meaning:

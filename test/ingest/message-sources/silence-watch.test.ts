@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import type { GatewayEvent } from '../../../src/domain/event.ts'
 import type { MessageSource } from '../../../src/ingest/message-sources/message-sources.ts'
 import { createSilenceWatch } from '../../../src/ingest/message-sources/silence-watch.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
@@ -7,7 +6,6 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 /** A source of `count` connections; each is silent after ten minutes. */
 function openWatch(count: number, { unheardAfterMs = 600_000, partitioned = false } = {}) {
   const clock = createFakeClock()
-  const events: GatewayEvent[] = []
   const reconnected: (string | null)[] = []
   const partition = { role: partitioned ? 'standby' : 'active' }
   const links = Array.from({ length: count }, (_, index) => ({
@@ -24,8 +22,7 @@ function openWatch(count: number, { unheardAfterMs = 600_000, partitioned = fals
     reconnect: (clientId: string | null) => reconnected.push(clientId),
   } as unknown as MessageSource
   const lastMessageAtMs = () => links.map((link) => link.lastMessageMs).toSorted((a, b) => b! - a!)[0]
-  const emit = (event: GatewayEvent) => void events.push(event)
-  const watch = createSilenceWatch({ clock, isHeld: () => false, emit }, [
+  const watch = createSilenceWatch({ clock, isHeld: () => false }, [
     { source, feed: { lastMessageAtMs } as never, silentAfterMs: 600_000, unheardAfterMs },
   ])
   watch.start()
@@ -35,8 +32,7 @@ function openWatch(count: number, { unheardAfterMs = 600_000, partitioned = fals
   }
   return {
     clock,
-    events,
-    kinds: () => events.map(({ kind }) => kind),
+    states: () => [...watch.states()],
     isSilent: () => watch.isSilent(source),
     reconnected,
     partition,
@@ -56,16 +52,16 @@ describe('a message source without messages', () => {
     const watched = openWatch(1)
     watched.heard(0)
     await watched.clock.advance(590_000)
-    expect(watched.kinds()).toEqual([])
+    expect(watched.states()).toEqual([])
     await watched.clock.advance(20_000)
-    expect(watched.events).toMatchObject([{ kind: 'message_source_silent', neverHeard: false }])
+    expect(watched.states()).toMatchObject([{ clientId: null, neverHeard: false }])
     await watched.clock.advance(580_000)
     expect(watched.reconnected).toHaveLength(1)
     await watched.clock.advance(20_000)
     expect(watched.reconnected).toHaveLength(2)
     watched.heard(0)
     await watched.clock.advance(10_000)
-    expect(watched.kinds().at(-1)).toBe('message_source_heard')
+    expect(watched.states()).toEqual([])
     expect(watched.isSilent()).toBe(false)
   })
 
@@ -75,18 +71,18 @@ describe('a message source without messages', () => {
     await watched.clock.advance(1_200_000)
     Object.assign(watched.link, { state: 'connected', sinceMs: watched.clock.monotonic() })
     await watched.clock.advance(590_000)
-    expect(watched.kinds()).toEqual([])
+    expect(watched.states()).toEqual([])
     await watched.clock.advance(20_000)
-    expect(watched.kinds()).toEqual(['message_source_silent'])
+    expect(watched.states()).toMatchObject([{ code: 'MESSAGE_SOURCE_SILENT', neverHeard: true }])
   })
 
   test('is not silent while other gateways get the partitions, and is while they should come to it', async () => {
     const watched = openWatch(1, { unheardAfterMs: 60_000, partitioned: true })
     await watched.clock.advance(1_200_000)
-    expect(watched.kinds()).toEqual([])
+    expect(watched.states()).toEqual([])
     watched.partition.role = 'active'
     await watched.clock.advance(10_000)
-    expect(watched.kinds()).toEqual(['message_source_silent'])
+    expect(watched.states()).toMatchObject([{ code: 'MESSAGE_SOURCE_SILENT', neverHeard: true }])
   })
 })
 
@@ -95,21 +91,19 @@ describe('one connection among several', () => {
     const watched = openWatch(3)
     await watched.messages([0, 1, 2], 10, 10_000)
     await watched.messages([0, 1], 58, 10_000)
-    expect(watched.events).toEqual([])
+    expect(watched.states()).toEqual([])
     await watched.messages([0, 1], 4, 10_000)
-    expect(watched.events).toMatchObject([
-      { kind: 'message_source_silent', clientId: 'gw-3', neverHeard: false },
-    ])
+    expect(watched.states()).toMatchObject([{ clientId: 'gw-3', neverHeard: false }])
     expect(watched.reconnected).toEqual(['gw-3'])
     expect(watched.isSilent()).toBe(true)
     await watched.messages([2], 1, 10_000)
-    expect(watched.events.at(-1)).toMatchObject({ kind: 'message_source_heard', clientId: 'gw-3' })
+    expect(watched.states()).toEqual([])
     expect(watched.isSilent()).toBe(false)
   })
 
   test('is not silent where there are too few messages for all', async () => {
     const watched = openWatch(3)
     await watched.messages([0, 1], 25, 60_000)
-    expect(watched.events).toEqual([])
+    expect(watched.states()).toEqual([])
   })
 })

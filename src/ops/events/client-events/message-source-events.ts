@@ -10,14 +10,6 @@ type MessageSourceEvent = Extract<EventName, `message_source_${string}` | 'rebir
 
 type Link = { messageSource: string; clientId: string }
 
-/** A silent connection is a condition beside that of its source. */
-const sourceOrLink = ({ messageSource, clientId }: { messageSource: string; clientId: string | null }) =>
-  clientId === null ? messageSource : `${messageSource} ${clientId}`
-
-const silentLink =
-  'The broker gives it no share, or the connection is dead. The bridge connects it again. A broker that shares by ' +
-  'topic or client does so, too, where few devices publish.'
-
 const keyOf = ({ messageSource, clientId }: Link) => `${messageSource} ${clientId}`
 
 export const messageSourceEvents: EventTable<MessageSourceEvent> = {
@@ -85,35 +77,6 @@ export const messageSourceEvents: EventTable<MessageSourceEvent> = {
     level: 'debug',
     text: ({ messageSource, risk }) => `Bridge ${quote(messageSource, 64)}: ${risk} is over.`,
     clears: { MESSAGE_SOURCE_AT_RISK: ({ messageSource, risk }) => `${messageSource} ${risk}` },
-  },
-  message_source_silent: {
-    level: 'warn',
-    repeats: sourceOrLink,
-    raises: {
-      MESSAGE_SOURCE_SILENT: ({ messageSource, clientId, quietMs, neverHeard }) => ({
-        key: sourceOrLink({ messageSource, clientId }),
-        what:
-          clientId === null
-            ? `Bridge ${quote(messageSource, 64)} is connected and brought no message for ${formatDuration(quietMs)}.`
-            : `One connection of bridge ${linkText({ messageSource, clientId })} brought no message for ` +
-              `${formatDuration(quietMs)}; others did.`,
-        why:
-          clientId !== null
-            ? silentLink
-            : neverHeard
-              ? 'None came since the start. Its topics may be wrong; with RabbitMQ its queues may not be bound; with NATS the mapping of the account may be missing. With share_group: some brokers (NATS, older RabbitMQ) grant a shared subscription and deliver nothing.'
-              : 'The devices may be off, or the connection may be dead. The bridge connects again.',
-      }),
-    },
-  },
-  message_source_heard: {
-    meaning: 'A bridge that was silent brings messages again.',
-    level: 'info',
-    text: ({ messageSource, clientId }) =>
-      clientId === null
-        ? `Bridge ${quote(messageSource, 64)} brings messages again.`
-        : `The connection ${quote(clientId, 64)} of bridge ${quote(messageSource, 64)} brings messages again.`,
-    clears: { MESSAGE_SOURCE_SILENT: sourceOrLink },
   },
   rebirth_requested: {
     meaning: 'A node of Sparkplug was asked to publish its births again, because one was missed.',
