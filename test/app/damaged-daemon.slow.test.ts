@@ -4,24 +4,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, readFile, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { killedSpool, tableOf, zeroPage } from '../support/damaged-spool.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
+import { freePort } from '../support/mosquitto.ts'
 import { spawnCommand, writeDaemonConfig } from '../support/spawned-daemon.ts'
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
-}
 
 /** A `systemd-notify` that writes down what it sends. */
 async function fakeNotify(folder: string): Promise<{ env: NodeJS.ProcessEnv; sent: () => Promise<string> }> {

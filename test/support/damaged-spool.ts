@@ -26,10 +26,15 @@ export async function killedSpool(path: string, payloads: number): Promise<void>
     spool.endMessage(resolve)
   })
   await spool.close()
+  await compacted(path)
+  await writeFile(join(path, 'in-use'), '{"pid":1}')
+}
+
+/** Moves everything into tables. */
+export async function compacted(path: string): Promise<void> {
   const store = await openLevelStore(join(path, 'store'))
   await store.compact({ gte: Buffer.alloc(0), lt: Buffer.from([0xff]) })
   await store.close()
-  await writeFile(join(path, 'in-use'), '{"pid":1}')
 }
 
 /** The largest table of the store. */

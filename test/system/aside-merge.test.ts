@@ -1,19 +1,11 @@
 // `spool repair` beside a store that was set aside: its content comes into the running one, once.
 
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { cp, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import {
-  openRestingSpool,
-  repairSpool,
-  type RepairOptions,
-  type RepairReport,
-} from '../../src/spool/spool.ts'
+import { openRestingSpool } from '../../src/spool/spool.ts'
 import { stateKey } from '../../src/spool/chunk-log/key-layout.ts'
 import { openLevelStore } from '../../src/storage/storage.ts'
-import { newFolder } from '../support/folders.ts'
 import {
   addDeadLetters,
   deadLettersIn,
@@ -26,6 +18,7 @@ import {
   statesIn,
   type SpoolWorld,
 } from '../support/open-spool.ts'
+import { copied, killBehindEachStep, repair } from '../support/repaired-spool.ts'
 import { keptNamed } from '../support/spool-world.ts'
 
 const changes = { bytesMax: 256 * 1024 ** 2, quarantineBytesMax: 64 * 1024 ** 2 }
@@ -64,17 +57,6 @@ async function damageRecord(path: string, key: Buffer): Promise<void> {
   const value = flipLastByte((await store.get(key)) ?? Buffer.alloc(0))
   await store.write([{ type: 'put', key, value }], { sync: true })
   await store.close()
-}
-
-function repair(path: string, options: Partial<RepairOptions> = {}): Promise<RepairReport> {
-  return repairSpool(path, {
-    apply: true,
-    backup: null,
-    purge: false,
-    now: () => Date.UTC(2026, 0, 2),
-    signal: new AbortController().signal,
-    ...options,
-  })
 }
 
 async function contentOf(path: string) {
@@ -129,7 +111,7 @@ describe('a store that was set aside', () => {
     const { path, batchIds } = await withAside()
     expect(await repair(path)).toMatchObject({ state: 'repaired', merges: [{ payloads: 12 }] })
     expect(await readdir(path)).not.toContain(asideName)
-    expect(await readdir(join(path, 'damaged/2026-01-02T00-00-00-000'))).toContain(asideName)
+    expect(await readdir(join(path, 'damaged/2026-01-01T00-00-00-000'))).toContain(asideName)
     expect(await contentOf(path)).toEqual(merged(batchIds))
     expect(await repair(path)).toMatchObject({ state: 'whole', merges: [] })
   })
@@ -152,8 +134,7 @@ describe('a store that was set aside', () => {
       await ended(old.spool)
       if (!damaged) putLate('gone')
       await ended(old.spool)
-      const path = join(await newFolder(), 'spool')
-      await cp(old.path, path, { recursive: true })
+      const path = await copied(old.path)
       if (damaged) await damageRecord(path, stateKey('memory "" 1'))
       await rename(join(path, 'mark'), join(path, 'store/mark'))
       await rename(join(path, 'store'), join(path, asideName))
@@ -171,18 +152,12 @@ describe('a store that was set aside', () => {
 
   test('comes into the running store once, wherever the repair is killed', async () => {
     const { path: base, batchIds } = await withAside()
-    const program = join(import.meta.dirname, '../support/killable-repair.ts')
-    let signal: unknown = 'SIGKILL'
-    for (let steps = 1; signal === 'SIGKILL'; steps += 1) {
-      const path = join(await newFolder(), 'spool')
-      await cp(base, path, { recursive: true })
-      const child = spawn(process.execPath, [program, path, String(steps)], { stdio: 'inherit' })
-      signal = ((await once(child, 'exit')) as unknown[])[1]
+    await killBehindEachStep(base, async (path, step) => {
       // The gateway can start in between.
-      if (steps % 2 === 0) await (await openLevelStore(join(path, 'store'))).close()
+      if (step % 2 === 0) await (await openLevelStore(join(path, 'store'))).close()
       await repair(path)
-      expect(await contentOf(path), `killed behind step ${steps}`).toEqual(merged(batchIds))
-    }
+      expect(await contentOf(path), `killed behind step ${step}`).toEqual(merged(batchIds))
+    })
   })
 
   test('comes with everything outside of a damaged block', async () => {

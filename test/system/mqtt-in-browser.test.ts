@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttps } from 'node:https'
 import { createRequire } from 'node:module'
-import { createServer, type AddressInfo } from 'node:net'
+import { type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
@@ -15,6 +15,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { configText } from '../support/config-text.ts'
 import { createAuthority, type Certificate } from '../support/certificates.ts'
 import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/mosquitto.ts'
 import { startSandbox } from '../support/pipeline-world.ts'
 import { startSpawnedDaemon } from '../support/spawned-daemon.ts'
 
@@ -54,16 +55,6 @@ window.attempt = (url) => new Promise((resolve) => {
 })
 window.loaded = true
 `
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /** A page of two origins: as `localhost` and as `127.0.0.1`. */
 async function servePage({ cert, key }: Certificate): Promise<number> {

@@ -5,7 +5,6 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -13,6 +12,7 @@ import { connect, type MqttClient } from 'mqtt'
 import { expect, onTestFinished, test } from 'vitest'
 import { configText } from '../support/config-text.ts'
 import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/mosquitto.ts'
 import { startSandbox } from '../support/pipeline-world.ts'
 import { startSpawnedDaemon, type SpawnedDaemon } from '../support/spawned-daemon.ts'
 
@@ -31,16 +31,6 @@ if (missing.length > 0)
 
 const restarts = Number(process.env['KILLS'] ?? 8)
 if (!(restarts >= 1)) throw new Error(`KILLS must be a number of kills, found ${process.env['KILLS']}`)
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /** One message a line of its input, from stored session and QoS of its arguments, until the input ends. */
 const pahoScript = `

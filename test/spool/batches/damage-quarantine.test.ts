@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { LaneId } from '../../../src/domain/ids.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
+import { compacted } from '../../support/damaged-spool.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
 import {
   ended,
@@ -18,10 +19,9 @@ import {
 const lane = 1 as LaneId
 
 /** Moves everything into tables and makes 64 bytes in the middle of each of them useless. */
-async function damageTables(store: string): Promise<void> {
-  const level = await openLevelStore(store)
-  await level.compact({ gte: Buffer.from([0]), lt: Buffer.from([255]) })
-  await level.close()
+async function damageTables(path: string): Promise<void> {
+  await compacted(path)
+  const store = join(path, 'store')
   for (const name of await readdir(store)) {
     if (!name.endsWith('.ldb')) continue
     const bytes = await readFile(join(store, name))
@@ -74,7 +74,7 @@ describe('a damaged spool', () => {
     }
     expect(before.spool.totals().payloads).toBe(names.length)
     await before.spool.close()
-    await damageTables(join(before.path, 'store'))
+    await damageTables(before.path)
     const world = await openSpoolWorld({ changes, path: before.path })
     const found = await deliverAll(world.spool)
     const [first = 0] = names.flatMap((name, n) => (found.includes(name) ? [] : [n]))

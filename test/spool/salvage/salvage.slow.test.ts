@@ -21,6 +21,7 @@ import {
   sealAll,
   type SpoolWorld,
 } from '../../support/open-spool.ts'
+import { compacted } from '../../support/damaged-spool.ts'
 import { checkOf, writeIn } from '../../support/resting-spool.ts'
 import { exchangeOf, keptNamed, deadLetterNamed, payloadNamed } from '../../support/spool-world.ts'
 
@@ -92,13 +93,6 @@ async function bytesOf(path: string): Promise<Record<string, string>> {
     return [name, (await readFile(join(folder, name))).toString('base64')] as const
   })
   return Object.fromEntries(await Promise.all(entries))
-}
-
-/** Writes everything to tables: what is in LevelDB's log is lost without a trace where the log is damaged. */
-async function compacted(path: string): Promise<void> {
-  const store = await openLevelStore(join(path, 'store'))
-  await store.compact({ gte: Buffer.from([0]), lt: Buffer.from([255]) })
-  await store.close()
 }
 
 describe('a walk over every record', () => {

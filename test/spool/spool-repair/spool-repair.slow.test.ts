@@ -2,16 +2,16 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chown, cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chown, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
 import { table } from '../../../src/spool/chunk-log/key-layout.ts'
-import { repairSpool, type RepairOptions, type RepairReport } from '../../../src/spool/spool.ts'
 import { userKeyOf } from '../../../src/storage/level-files/table-reader/block.ts'
 import { openTable } from '../../../src/storage/level-files/table-reader/table-reader.ts'
 import { readStoreDirectory } from '../../../src/storage/level-files/store-directory.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
+import { compacted } from '../../support/damaged-spool.ts'
 import { newFolder } from '../../support/folders.ts'
 import { writeKilledStore } from '../../support/killed-store.ts'
 import {
@@ -25,6 +25,7 @@ import {
   statesIn,
   type SpoolWorld,
 } from '../../support/open-spool.ts'
+import { copied, killBehindEachStep, repair } from '../../support/repaired-spool.ts'
 import { keptNamed, payloadNamed } from '../../support/spool-world.ts'
 
 const changes = { bytesMax: 256 * 1024 ** 2, quarantineBytesMax: 64 * 1024 ** 2 }
@@ -63,32 +64,9 @@ async function contentOf(path: string): Promise<Record<string, unknown>> {
   return content
 }
 
-async function copied(path: string): Promise<string> {
-  const to = join(await newFolder(), 'spool')
-  await cp(path, to, { recursive: true })
-  return to
-}
-
-function repair(path: string, options: Partial<RepairOptions> = {}): Promise<RepairReport> {
-  return repairSpool(path, {
-    apply: true,
-    backup: null,
-    purge: false,
-    now: () => Date.UTC(2026, 0, 1),
-    signal: new AbortController().signal,
-    ...options,
-  })
-}
-
 /** Moves the content of the log into tables. */
 async function flushed(path: string): Promise<void> {
   for (let n = 0; n < 2; n += 1) await (await openLevelStore(join(path, 'store'))).close()
-}
-
-async function compacted(path: string): Promise<void> {
-  const store = await openLevelStore(join(path, 'store'))
-  await store.compact({ gte: Buffer.from([0]), lt: Buffer.from([255]) })
-  await store.close()
 }
 
 /** Damages the blocks of the newest table whose first and last key `fits`. Returns how many. */
@@ -292,17 +270,10 @@ describe('the repair of a spool', () => {
     const whole = await copied(world.path)
     await repair(whole)
     const expected = await contentOf(whole)
-    const program = join(import.meta.dirname, '../../support/killable-repair.ts')
-    let signal: unknown = 'SIGKILL'
-    let steps = 0
-    while (signal === 'SIGKILL') {
-      steps += 1
-      const path = await copied(world.path)
-      const child = spawn(process.execPath, [program, path, String(steps)], { stdio: 'inherit' })
-      signal = ((await once(child, 'exit')) as unknown[])[1]
+    const steps = await killBehindEachStep(world.path, async (path) => {
       await repair(path)
       expect(await contentOf(path)).toEqual(expected)
-    }
+    })
     expect(steps).toBeGreaterThan(5)
   })
 })
