@@ -46,7 +46,7 @@ import type { StartHeapWork } from './heap-work.ts'
 import type { KernelClock } from './kernel-clock.ts'
 import { createOurTime, type GatewayTime } from './our-time.ts'
 import { isSpoolFault, openSpoolOf, openSpoolOrWait } from './refused-spool.ts'
-import { alertsOptions, closeStages, openStages, type Stages, type StagesConfig } from './stages.ts'
+import { alertsOptions, openStages, type Stages, type StagesConfig } from './stages.ts'
 
 export { startHeapWork } from './heap-work.ts'
 export { realPlaces, systemKernelClock } from './kernel-clock.ts'
@@ -260,7 +260,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
     ops.refusing(fault)
     inForce = open.activeMapping.inForce()
     config = open.reload.inForce()
-    await closeStages(deps, open, { deadlineMs: config.ops.stop_deadline, isLast: false })
+    await open.close(config.ops.stop_deadline)
     stages = null
     ops.detach()
   }
@@ -294,8 +294,8 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
       stopping.abort()
       await deps.alerts.stop()
       await life
-      if (stages !== null) pending = await closeStages(deps, stages, { deadlineMs, isLast: true })
       deps.ourTime.stop()
+      if (stages !== null) pending = await stages.close(deadlineMs)
       emit({ kind: 'gateway_stopped', tookMs: clock.monotonic() - stopStartedAtMs, pending })
     } finally {
       await ops.stop()

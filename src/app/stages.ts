@@ -4,7 +4,9 @@
 // ingest is last, because a device that can connect expects acks. Then kept messages are mapped
 // (active-mapping.ts) and files are watched (config-reload.ts).
 //
-// Stop: one deadline for all of it. It does not drain to empty: keeping data is what the spool is for.
+// Stop: the parts are closed by a stack, which each joins when it is open; so a start that fails closes what
+// is open in the same order. One deadline for all of it. It does not drain to empty: keeping data is what the
+// spool is for.
 //
 //   no reload -> ingest accepts nothing more -> work on kept messages ends with its slice
 //   -> running submissions get most of the time, then are aborted, and their batches stay sealed
@@ -18,7 +20,7 @@ import type { Emit } from '../domain/event.ts'
 import { addListed, connectionsWithin, type Config } from '../config/config.ts'
 import { createDelivery, type SenderWorker, type Delivery } from '../delivery/delivery.ts'
 import { deliveryOptions, sectionProxy } from '../delivery/config.ts'
-import { createIngest, createTaps, type MoreSources } from '../ingest/ingest.ts'
+import { createIngest, createTaps, type Ingest, type MoreSources } from '../ingest/ingest.ts'
 import { ingestOptions, liveLimitOptions } from '../ingest/config.ts'
 import type { Mapping, LostFields } from '../mapping/mapping.ts'
 import type { Ops, ProbeReport } from '../ops/ops.ts'
@@ -69,8 +71,8 @@ export type StagesConfig = {
 
 export type Stages = Awaited<ReturnType<typeof openStages>>
 
-/** Receives the close of each part, in the order of opening. */
-type Opened = (close: () => Promise<unknown>) => void
+/** What closes each part, the last one first. `deadline`: of a start that fails it is over. */
+type Closing = { stack: AsyncDisposableStack; deadline: AbortController }
 
 /** Share of the deadline that running submissions get; the rest is for closing. */
 const submissionShare = 0.8
@@ -79,40 +81,65 @@ const lastCopyMs = 2000
 
 /** Takes over the spool: closes it, too, where a stage cannot be opened. */
 export async function openStages(deps: StagesDeps, spool: Spool, config: StagesConfig) {
-  const closes: (() => Promise<unknown>)[] = []
-  const opened: Opened = (close) => void closes.push(close)
+  const closing: Closing = { stack: new AsyncDisposableStack(), deadline: new AbortController() }
+  const { stack, deadline } = closing
+  let ingest: Ingest | null = null
+  let pending = 0
   try {
-    opened(() => spool.close())
+    // The last: devices get the acknowledgements of the open group before their connections are closed.
+    stack.defer(async () => ingest?.close())
+    stack.defer(async () => {
+      pending = spool.lanes().reduce((sum, lane) => sum + lane.open, 0)
+      await spool.close()
+    })
     const broken = new Promise<GatewayError>((resolve) => {
       spool.listen({ storeUnrecoverable: resolve })
     })
     // Before the first write: an engine delivers again what it has no acknowledgement for, however old it is.
     if (ingestOptions(config.config.ingest).custody) spool.holdKeys(0)
-    const outgoing = openOutgoing(deps, spool, { config: config.config, opened })
-    const incoming = await openIncoming(deps, outgoing, { ...config, opened })
-    return { ...outgoing, ...incoming, broken }
+    const outgoing = openOutgoing(deps, spool, { config: config.config, closing })
+    const incoming = await openIncoming(deps, outgoing, {
+      ...config,
+      closing,
+      made: (one) => (ingest = one),
+    })
+    return { ...outgoing, ...incoming, broken, close }
   } catch (error) {
-    for (const close of closes.reverse()) await close()
+    deadline.abort()
+    await stack.disposeAsync()
     throw error
+  }
+
+  /** Closes everything within the deadline. Returns the number of payloads that the spool keeps. */
+  async function close(deadlineMs: number): Promise<number> {
+    const cancel = deps.clock.after(deadlineMs * submissionShare, () => deadline.abort())
+    try {
+      await stack.disposeAsync()
+      return pending
+    } finally {
+      cancel()
+    }
   }
 }
 
 function openOutgoing(
   deps: StagesDeps,
   spool: Spool,
-  { config, opened }: { config: Config; opened: Opened },
+  { config, closing: { stack, deadline } }: { config: Config; closing: Closing },
 ) {
   const { clock, random, emit, env, ops, ourTime, senderWorker } = deps
   ops.attach({ spool })
   const options = { ...deliveryOptions(config.delivery), ledger: config.ledger.enabled }
   const records = openRecords(deps, spool, config)
-  opened(() => records.stop(AbortSignal.abort()))
+  // So that what was settled last can be queried while the daemon does not run, and after the start.
+  stack.defer(() => records.stop(AbortSignal.any([deadline.signal, AbortSignal.timeout(lastCopyMs)])))
   const { settled } = records.devices.notes
   const delivery = createDelivery(
     { spool, clock, random, emit, env, settled, ...(senderWorker && { senderWorker }) },
     options,
   )
-  opened(() => delivery.stop(AbortSignal.abort()))
+  stack.defer(() => ops.saveHistory())
+  stack.defer(() => delivery.stop(deadline.signal))
   ops.attach({ delivery, batches: delivery.batches, records: records.store })
   delivery.start()
   ourTime.follow(delivery)
@@ -123,7 +150,13 @@ function openOutgoing(
 async function openIncoming(
   deps: StagesDeps,
   { spool, delivery, records }: ReturnType<typeof openOutgoing>,
-  { config, configPath, inForce, opened }: StagesConfig & { opened: Opened },
+  {
+    config,
+    configPath,
+    inForce,
+    closing: { stack },
+    made,
+  }: StagesConfig & { closing: Closing; made: (ingest: Ingest) => void },
 ) {
   const { clock, random, emit, env, ops, ourTime } = deps
   const { lostFields, alerts, backfillRule, configFiles, moreSources, startHeapWork } = deps
@@ -131,7 +164,7 @@ async function openIncoming(
   const mappingDeps = { spool, clock, emit, ourTime, lostFields, records: devices, ledger }
   const activeMapping = createActiveMapping(mappingDeps, inForce.config, inForce.mapping)
   records.follow(activeMapping)
-  opened(() => activeMapping.stop())
+  stack.defer(() => activeMapping.stop())
   const taps = createTaps({ clock })
   const { mapper, release, opsView, remap, forget, decisions } = activeMapping
   const configured = ingestOptions(config.ingest).bridges ?? []
@@ -163,7 +196,7 @@ async function openIncoming(
     },
   )
   // Before its start: one that fails leaves timers that write to the spool.
-  opened(() => ingest.close())
+  made(ingest)
   records.followClients(ingest.clients)
   const certificates = createCertificateWatch({ clock }, config)
   ops.attach({ certificates })
@@ -191,13 +224,13 @@ async function openIncoming(
     },
     { path: configPath, running: config, read: configFiles },
   )
-  opened(() => reload.stop())
   ops.attach({ reload, lostFields })
   const deadLetters = startDeadLetterWork(
     { spool, clock, emit, delivery, remap, clockOffsetMs: ourTime.wallOffsetMs, ledger },
     { retentionMs: config.spool.dead_letters.retention },
   )
-  opened(() => deadLetters.stop())
+  stack.defer(() => deadLetters.stop())
+  stack.defer(() => ingest.stopAccepting())
   ops.attach({
     ingest,
     taps,
@@ -225,7 +258,7 @@ async function openIncoming(
   await activeMapping.prepare()
   await ingest.start()
   const heapWork = startHeapWork?.(clock, () => ingest.counters().received)
-  opened(async () => heapWork?.stop())
+  stack.defer(() => heapWork?.stop())
   const waysIn = () => ({
     hasListeners: config.ingest.broker.listeners.length > 0,
     sources: ingest.messageSources(),
@@ -245,63 +278,23 @@ async function openIncoming(
     },
     { spoolPath: config.spool.path, silence: () => present.ops.silence },
   )
-  opened(() => traffic.stop())
+  stack.defer(() => traffic.stop())
   ops.attach({ traffic })
   activeMapping.start(ingest, traffic.silentDevices)
-  await reload.start()
   const bridgeSessions = await startBridgeSessions(
     { clock, emit, messageSources: ingest.messageSources },
     sessionOptions,
   )
-  opened(() => bridgeSessions.stop())
-  return { ingest, activeMapping, deadLetters, reload, traffic, bridgeSessions, heapWork, taps }
+  stack.defer(() => bridgeSessions.stop())
+  // The first: nothing comes into force while the others close.
+  stack.defer(() => reload.stop())
+  await reload.start()
+  return { ingest, activeMapping, reload, taps }
 }
 
 /** Of a config; a reload puts other receivers in force. */
 export function alertsOptions({ alerts, delivery }: Config) {
   return { alerts, proxy: sectionProxy(delivery) }
-}
-
-/** Closes everything within the deadline. Returns the number of payloads that the spool keeps. */
-export async function closeStages(
-  { clock, ourTime, ops }: Pick<StagesDeps, 'clock' | 'ourTime' | 'ops'>,
-  {
-    spool,
-    delivery,
-    records,
-    ingest,
-    activeMapping,
-    deadLetters,
-    reload,
-    traffic,
-    bridgeSessions,
-    heapWork,
-  }: Stages,
-  { deadlineMs, isLast }: { deadlineMs: number; isLast: boolean },
-): Promise<number> {
-  const deadline = new AbortController()
-  const cancel = clock.after(deadlineMs * submissionShare, () => deadline.abort())
-  try {
-    await reload.stop()
-    heapWork?.stop()
-    await traffic.stop()
-    await bridgeSessions.stop()
-    await ingest.stopAccepting()
-    await deadLetters.stop()
-    await activeMapping.stop()
-    if (isLast) ourTime.stop()
-    await delivery.stop(deadline.signal)
-    await ops.saveHistory()
-    // So that what was settled last can be queried while the daemon does not run, and after the start.
-    await records.stop(AbortSignal.any([deadline.signal, AbortSignal.timeout(lastCopyMs)]))
-    const pending = spool.lanes().reduce((sum, lane) => sum + lane.open, 0)
-    // Commits the open group, so that devices get their last acks before their connections are closed.
-    await spool.close()
-    await ingest.close()
-    return pending
-  } finally {
-    cancel()
-  }
 }
 
 // Retries waiting batches and endpoints at once, and waits for the outcome.
