@@ -1,12 +1,7 @@
-// alert-state.ts: what receivers know, kept in `<spool>/alerts.json` over restarts. It may be lost: then
-// receivers get the open conditions once more, and no message that one was cleared.
-//
-// A write takes the state of its moment; writes during a write become one. A disk that hangs delays an alert
-// by two seconds and stops none.
+// alert-state.ts: what receivers know, kept in `<spool>/alerts.json` over restarts (kept-json.ts). It may be
+// lost: then receivers get the open conditions once more, and no message that one was cleared.
 
 import { z } from 'zod'
-import type { Clock } from '../std/clock.ts'
-import { readRegular, replaceRegular } from '../std/file-system/regular-file.ts'
 
 const severity = z.enum(['info', 'warning', 'error', 'critical'])
 
@@ -39,52 +34,10 @@ const senderState = z.object({
   digestDay: z.string().nullable().default(null),
 })
 
-const stateSchema = z.object({ version: z.literal(1), receivers: z.record(z.string(), senderState) })
+export const alertStateSchema = z.object({
+  version: z.literal(1),
+  receivers: z.record(z.string(), senderState),
+})
 
 export type SenderState = z.infer<typeof senderState>
-export type AlertState = z.infer<typeof stateSchema>['receivers']
-
-const writeMs = 2000
-
-/** Anything that cannot be read is an empty state. */
-export async function readAlertState(path: string): Promise<AlertState> {
-  try {
-    return stateSchema.parse(JSON.parse(await readRegular(path))).receivers
-  } catch {
-    return {}
-  }
-}
-
-/** Returns the function that writes. It never rejects, and resolves after `writeMs` at the latest. */
-export function createStateWriter(clock: Clock, path: string, state: () => AlertState): () => Promise<void> {
-  let writing: Promise<void> | null = null
-  let next: Promise<void> | null = null
-  return () =>
-    new Promise((resolve) => {
-      const cancel = clock.after(writeMs, resolve)
-      void written().then(() => {
-        cancel()
-        resolve()
-      })
-    })
-
-  function written(): Promise<void> {
-    if (writing === null) {
-      writing = write().finally(() => {
-        writing = null
-      })
-      return writing
-    }
-    next ??= writing.then(() => {
-      next = null
-      return written()
-    })
-    return next
-  }
-
-  async function write(): Promise<void> {
-    const text = JSON.stringify({ version: 1, receivers: state() })
-    // The disk is full, or the spool is refused: both have conditions of their own.
-    await replaceRegular(path, text, { isSynced: false }).catch(() => undefined)
-  }
-}
+export type AlertState = z.infer<typeof alertStateSchema>['receivers']

@@ -36,7 +36,8 @@ import { Secret } from '../std/secret.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Environment, ProxyOptions } from '../delivery/delivery.ts'
 import { createAlertSender, type AlertSender, type SenderSettings } from './alert-sender.ts'
-import { createStateWriter, readAlertState, type AlertState } from './alert-state.ts'
+import { createKeptWriter, readKept } from '../std/file-system/kept-json.ts'
+import { alertStateSchema, type AlertState } from './alert-state.ts'
 import { testReceivers } from './alert-test.ts'
 import type { AlertsConfig, HeartbeatConfig, ReceiverConfig } from './config.ts'
 import { createHeartbeat, healthyVerdictsOf, type Heartbeat, type HeartbeatSettings } from './heartbeat.ts'
@@ -100,7 +101,7 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
   let faults = 0
   let fault = ''
   const withVerdict = createVerdictCondition(clock)
-  const write = createStateWriter(clock, path, stateOfAll)
+  const write = createKeptWriter(clock, path, () => ({ version: 1, receivers: stateOfAll() }))
   const receiverDeps = (): ReceiverDeps => receiverDepsOf(deps, options)
 
   return {
@@ -130,7 +131,8 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
   }
 
   async function start(): Promise<void> {
-    if (options.alerts.receivers.length > 0) stored = await readAlertState(path)
+    if (options.alerts.receivers.length > 0)
+      stored = (await readKept(path, alertStateSchema, { version: 1, receivers: {} })).receivers
     apply()
     schedule()
   }

@@ -24,7 +24,7 @@ import { every, type Clock } from '../../std/clock.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { Emit } from '../../domain/event.ts'
 import { filtersOf, type BridgeOptions, type MessageSourceStatus } from '../../ingest/ingest.ts'
-import { readRegular, replaceRegular } from '../../std/file-system/regular-file.ts'
+import { createKeptWriter, readKept } from '../../std/file-system/kept-json.ts'
 
 export type BridgeSessions = {
   /** Writes the sessions. Never rejects. */
@@ -66,7 +66,7 @@ export async function startBridgeSessions(deps: Deps, options: Options): Promise
   /** What was said of each bridge. */
   const said = new Map<string, string>()
   let writtenMs = clock.monotonic()
-  let writing: Promise<void> = Promise.resolve()
+  const write = createKeptWriter(clock, path, () => [...sessions.values()])
   check()
   const isNeeded = options.bridges.length > 0 || sessions.size > 0
   const end = isNeeded ? every(clock, checkEveryMs, check) : () => {}
@@ -74,7 +74,6 @@ export async function startBridgeSessions(deps: Deps, options: Options): Promise
     async stop() {
       end()
       check()
-      await writing
       await write()
     },
   }
@@ -84,7 +83,7 @@ export async function startBridgeSessions(deps: Deps, options: Options): Promise
     const nowMs = clock.monotonic()
     if (isNew || (sessions.size > 0 && nowMs - writtenMs >= writeEveryMs)) {
       writtenMs = nowMs
-      writing = writing.then(write)
+      void write() // It never rejects.
     }
     report()
   }
@@ -153,12 +152,6 @@ export async function startBridgeSessions(deps: Deps, options: Options): Promise
       emit({ kind: 'message_source_safe', messageSource, risk: 'sessions_left' })
     }
   }
-
-  async function write(): Promise<void> {
-    const text = JSON.stringify([...sessions.values()])
-    // The disk is full, or the spool is gone: they have conditions of their own.
-    await replaceRegular(path, text, { isSynced: false }).catch(() => undefined)
-  }
 }
 
 /** The bridges, each with the filters that its sessions had when they were connected last. */
@@ -186,7 +179,9 @@ function keyOf({ host, port, clientId }: Place): string {
 
 /** By broker and client id. One whose port is not in the config has that of the config, where it is free. */
 async function readSessions(path: string, bridges: Options['bridges']): Promise<Map<string, Session>> {
-  const sessions = new Map((await readStored(path)).map((session) => [keyOf(session), session]))
+  const sessions = new Map(
+    (await readKept(path, z.array(sessionSchema).max(sessionsMax), [])).map((one) => [keyOf(one), one]),
+  )
   const configured = new Set(bridges.flatMap(placesOf).map(keyOf))
   for (const bridge of bridges)
     for (const place of placesOf(bridge)) {
@@ -220,16 +215,4 @@ function leftText(sessions: readonly Session[], url: { host: string; port: numbe
     `Sessions of removed client ids may be left at the broker: ` +
     `${shown.join(', ')}${more}. No client receives their messages`
   )
-}
-
-/** Anything that cannot be read is an empty list. */
-async function readStored(path: string): Promise<Session[]> {
-  try {
-    return z
-      .array(sessionSchema)
-      .max(sessionsMax)
-      .parse(JSON.parse(await readRegular(path)))
-  } catch {
-    return []
-  }
 }

@@ -16,12 +16,13 @@
 // The history is in `<spool>/traffic.json`, written every few minutes and at the stop. It may be lost: then
 // it is learned again. A failed write is tried again with the next one.
 
+import { z } from 'zod'
 import { join } from 'node:path'
 import { every, type Clock, type EpochMs } from '../../std/clock.ts'
 import type { SilenceBasis, State } from '../../domain/condition-state.ts'
 import type { IngestCounters } from '../../ingest/ingest.ts'
 import { isQuietAt, type SilenceConfig } from '../../ops/ops.ts'
-import { readRegular, replaceRegular } from '../../std/file-system/regular-file.ts'
+import { createKeptWriter, readKept } from '../../std/file-system/kept-json.ts'
 import { createBacklogCheck, type BacklogDeps } from './backlog-watch.ts'
 import { createSilentDevices, type SilentDevices, type SilentDevicesDeps } from './silent-devices.ts'
 import { createTrafficHistory, type TrafficHistory } from './traffic-history.ts'
@@ -71,7 +72,7 @@ const unmappedMs = 60_000
 
 export async function startTrafficWatch(deps: Deps, options: Options): Promise<TrafficWatch> {
   const path = join(options.spoolPath, 'traffic.json')
-  const stored = await readStored(path)
+  const stored = await readKept(path, storedSchema, nothingStored)
   const history = createTrafficHistory(stored.history, deps.clock.now())
   const silence = createSilenceCheck(deps, options.silence, history, stored.lastAt)
   const silentDevices = createSilentDevices(
@@ -81,7 +82,11 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
   const unmapped = createUnmappedCheck(deps)
   const backlog = createBacklogCheck(deps)
   let writtenMs = deps.clock.monotonic()
-  let writing: Promise<void> = Promise.resolve()
+  const write = createKeptWriter(deps.clock, path, () => ({
+    lastAt: silence.lastAt(),
+    history: history.record(),
+    parts: silentDevices.record(),
+  }))
   const end = every(deps.clock, checkEveryMs, check)
   return {
     silentDevices,
@@ -94,7 +99,6 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
     async stop() {
       end()
       silence.check(deps.counters())
-      await writing
       await write()
     },
   }
@@ -106,33 +110,17 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
     unmapped.check(counters)
     if (deps.clock.monotonic() - writtenMs < writeEveryMs) return
     writtenMs = deps.clock.monotonic()
-    writing = write()
-  }
-
-  async function write(): Promise<void> {
-    const parts = silentDevices.record()
-    const text = JSON.stringify({ lastAt: silence.lastAt(), history: history.record(), parts })
-    // The disk is full, or the spool is gone: they have conditions of their own.
-    await replaceRegular(path, text, { isSynced: false }).catch(() => undefined)
+    void write() // It never rejects.
   }
 }
 
+/** What the parts of it are is checked by who made them. */
+const storedSchema = z.object({
+  lastAt: z.number().nullable().catch(null),
+  history: z.unknown().optional(),
+  parts: z.unknown().optional(),
+})
 const nothingStored = { lastAt: null, history: null, parts: null }
-
-/** Anything that cannot be read is an empty history. */
-async function readStored(
-  path: string,
-): Promise<{ lastAt: EpochMs | null; history: unknown; parts: unknown }> {
-  try {
-    const stored: unknown = JSON.parse(await readRegular(path))
-    if (typeof stored !== 'object' || stored === null) return nothingStored
-    const lastAt = 'lastAt' in stored && typeof stored.lastAt === 'number' ? stored.lastAt : null
-    const { history = null, parts = null } = stored as { history?: unknown; parts?: unknown }
-    return { lastAt, history, parts }
-  } catch {
-    return nothingStored
-  }
-}
 
 type Limit = { ms: number; basis: SilenceBasis }
 
