@@ -108,7 +108,9 @@ test('without a daemon, times are read and shown in the zone of the config', asy
     useTimeZone('America/New_York')
     return (await runCli(['audit', option, since, '--config', config])).stdout
   }
-  expect(await audit('--since')).toMatch(/^Only since \S+ \S+ GMT\+5:45\.\n.*reload/)
+  expect(await audit('--since')).toMatch(
+    /^Only since \S+ \S+ GMT\+5:45\.\nwhen .*\n\S+ \S+ GMT\+5:45 +reload /,
+  )
   expect(await audit('--until')).toMatch(
     /^Only until \S+ \S+ GMT\+5:45\.\nThe audit log has no such change\./,
   )

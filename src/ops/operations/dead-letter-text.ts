@@ -9,7 +9,7 @@ import { namedProperties } from '../../domain/message.ts'
 import type { deadLettersSchema } from '../http/answer-schemas/answer-schemas.ts'
 import type { deadLetterSchema } from '../http/answer-schemas/control-schemas.ts'
 import { isGiven, type Shown } from './operation.ts'
-import type { Block, Cell } from './shown-block.ts'
+import type { Block, Cell, ShownTable } from './shown-block.ts'
 
 type Whole = z.output<typeof deadLetterSchema>['deadLetter']
 
@@ -17,27 +17,68 @@ type Listed = z.output<typeof deadLettersSchema>
 
 export function deadLettersText(
   { scanned, more, groups, deadLetters }: Listed,
-  { now, values, prints }: Shown<{ limit: number }>,
-): string[] {
+  { now, values, prints }: Shown<{ limit?: number }>,
+): Block[] {
   const { limit: _limit, ...filter } = values
   const isFiltered = Object.values(filter).some(isGiven)
   if (scanned === 0) return [isFiltered ? 'No dead letter matches.' : 'There are no dead letters.']
-  const lines = groups.flatMap((group) => {
-    const { stage, reason, source, provider, fields, count, devices, oldestAt, latestAt, detail } = group
-    const isPayload = stage === 'delivery'
-    const origin = isPayload ? `provider ${provider ?? '-'}` : `source ${source ?? '-'}`
-    return [
-      `${plural(count, isPayload ? 'payload' : 'message')}: ${fields ?? reason}, ${plural(devices, 'device')}`,
-      `  ${stage}, ${reason}, ${origin}; oldest ${agoSince(oldestAt, now)}, latest ${agoSince(latestAt, now)}`,
-      `  latest: ${detail}`,
-    ]
-  })
-  if (prints.has('ids'))
-    for (const { id, at, stage, reason, device, detail } of deadLetters)
-      lines.push(`${id}  ${zonedTime(at)}  ${stage} ${reason}  ${device ?? '-'}  ${detail}`)
-  if (more)
-    lines.push(`Only the oldest ${plural(scanned, 'dead letter')} ${scanned === 1 ? 'is' : 'are'} included.`)
-  return lines
+  const rows = groups.map((group) => groupRow(group, now))
+  return [
+    {
+      caption: 'by cause, the most frequent first',
+      head: [
+        '*dead letters',
+        'cause',
+        'stage',
+        'reason',
+        'from',
+        '*devices',
+        'oldest',
+        'latest',
+        'latest detail',
+      ],
+      rows,
+    },
+    ...(prints.has('ids') ? [deadLetterTable(deadLetters, now)] : []),
+    ...(more
+      ? ['', `Only the oldest ${plural(scanned, 'dead letter')} ${scanned === 1 ? 'is' : 'are'} included.`]
+      : []),
+  ]
+}
+
+function groupRow(group: Listed['groups'][number], now: number): Cell[] {
+  const { stage, reason, source, provider, fields, count, devices, oldestAt, latestAt, detail } = group
+  const which = Object.entries({ stage, reason, source, provider }).flatMap(([name, value]) =>
+    value === null ? [] : [[name, value] as const],
+  )
+  return [
+    plural(count, stage === 'delivery' ? 'payload' : 'message'),
+    { text: fields ?? reason, to: ['/page/dead-letters', Object.fromEntries(which)] },
+    stage,
+    reason,
+    source ?? provider ?? '-',
+    devices >= 1000 ? '1,000 or more' : String(devices),
+    { text: agoSince(oldestAt, now), at: oldestAt },
+    { text: agoSince(latestAt, now), at: latestAt },
+    detail,
+  ]
+}
+
+export function deadLetterTable(letters: Listed['deadLetters'], now: number): ShownTable {
+  const rows = letters.map(
+    ({ id, at, stage, reason, detail, device, topic, payloadId }) =>
+      [
+        { text: id, to: ['/page/dead-letter', { id }] },
+        { text: `${zonedTime(at)}, ${agoSince(at, now)}`, at },
+        stage,
+        reason,
+        device === null ? '-' : { text: device, to: ['/page/device', { key: device }] },
+        topic ?? payloadId ?? '-',
+        detail,
+      ] satisfies Cell[],
+  )
+  const head = ['id', 'given up', 'stage', 'reason', 'device', 'topic or payload', 'detail']
+  return { caption: 'one by one, the oldest first', head, rows }
 }
 
 function devicesText({ devices = [], moreDevices = 0 }: Whole): string | null {

@@ -94,7 +94,12 @@ export const gatewayOperations: readonly Operation[] = [
       return ok(isoTimes(await readAudit(spoolPath, { limit: most, ...range })))
     },
     text: ({ changes, more, damaged }) => [
-      ...(changes.length === 0 ? ['The audit log has no such change.'] : changes.flatMap(changeLines)),
+      ...(changes.length === 0 ? ['The audit log has no such change.'] : []),
+      {
+        caption: 'changes that operators made, the newest first',
+        head: ['when', 'change', 'outcome', 'by', 'with', 'result'],
+        rows: changes.map(changeRow),
+      },
       ...(more ? ['There are more. Raise --limit, or give --until.'] : []),
       ...(damaged > 0 ? [`Lines that cannot be read: ${damaged}.`] : []),
     ],
@@ -110,14 +115,16 @@ function nextText(inMs: number, inFlight: number): string {
   return inMs <= 0 ? 'with the next payload' : `in ${formatDuration(inMs)}`
 }
 
-function changeLines({ at, change, request, by, outcome, result, tookMs }: Change): string[] {
+function changeRow({ at, change, request, by, outcome, result, tookMs }: Change): string[] {
   const how = outcome === 'unknown' ? 'unknown: the process ended before it was done' : outcome
   const took = tookMs === null ? '' : ` after ${formatDuration(tookMs)}`
   const facts = Object.entries(result).map(([name, value]) => `${name} ${String(value)}`)
   return [
-    `${zonedTime(at)}  ${change}  ${how}${took}`,
-    `  by ${callerText(by)}`,
-    ...(request === '' ? [] : [`  with ${bounded(request, 300)}`]),
-    ...(facts.length === 0 ? [] : [`  ${bounded(facts.join(', '), 500)}`]),
+    zonedTime(at),
+    change,
+    how + took,
+    callerText(by),
+    bounded(request, 300),
+    bounded(facts.join(', '), 500),
   ]
 }

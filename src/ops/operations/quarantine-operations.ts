@@ -46,7 +46,7 @@ export const quarantineOperations: readonly Operation[] = [
       const view = await quarantineOf(source.stages, { device: key, limit: most })
       return view === null ? starting() : ok(isoTimes(view))
     },
-    text: (view, shown) => (shown.values.device === undefined ? groupsText : messagesText)(view, shown),
+    text: (view, shown) => (shown.values.device === undefined ? groupsText : quarantinedText)(view, shown),
   }),
   operation({
     name: 'quarantine/release',
@@ -192,7 +192,8 @@ function groupsText({ scanned, more, shelves, groups }: View, { now }: Shown<unk
   ]
 }
 
-function messagesText({ scanned, messages }: View, { now }: Shown<unknown>): Block[] {
+/** Of one device. */
+export function quarantinedText({ scanned, messages }: View, { now }: Pick<Shown<unknown>, 'now'>): Block[] {
   if (scanned === 0) return ['The quarantine has no messages of this device.']
   const rows = messages.map((one) => [
     one.id,

@@ -21,8 +21,12 @@ describe('commands on the running daemon', () => {
     const { url } = await pipeline()
     const { status, stdout } = await runCli(['dead-letters', '--url', url])
     expect(status).toBe(0)
-    expect(stdout).toMatch(/^1 message: NOT_JSON, 1 device\n {2}mapping, NOT_JSON, source trucks; oldest /m)
-    expect(stdout).toMatch(/^1 message: NO_SOURCE, 0 devices\n {2}mapping, NO_SOURCE, source -; /m)
+    expect(stdout).toMatch(
+      /^1 message +NOT_JSON +mapping +NOT_JSON +trucks +1 +just now +just now +The message is not JSON: /m,
+    )
+    expect(stdout).toMatch(
+      /^1 message +NO_SOURCE +mapping +NO_SOURCE +- +0 +just now +just now +No source takes the topic/m,
+    )
     const json = await runCli(['dead-letters', 'list', '--json', '--url', url])
     expect(JSON.parse(json.stdout)).toMatchObject({ scanned: 2, more: false })
   })

@@ -62,7 +62,7 @@ describe('audit', () => {
     await runCli(['reload', '--config', config], { env: { SUDO_USER: 'alice\u001b[2J' } })
     const running = await runCli(['audit', '--config', config])
     expect(running.stdout).toMatch(
-      /^\S+ \S+ UTC {2}reload {2}done after .+\n {2}by \S+ \(sudo: alice\\u\{1b\}\[2J\), as claimed/,
+      /^\S+ \S+ UTC +reload +done after \S+ ms +\S+ \(sudo: alice\\u\{1b\}\[2J\), as claimed on the socket +kind reloaded, /m,
     )
     await gateway.stop('test')
     expect((await runCli(['audit', '--config', config])).stdout).toBe(running.stdout)

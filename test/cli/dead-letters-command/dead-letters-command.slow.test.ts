@@ -49,7 +49,7 @@ describe('payloads that the service refused', () => {
     const pipeline = await threeRefused()
     const { url } = pipeline
     const listed = await runCli(['dead-letters', '--url', url])
-    expect(listed.stdout).toMatch(/^3 payloads: signals\.0\.value .*, 2 devices$/m)
+    expect(listed.stdout).toMatch(/^3 payloads +signals\.0\.value .* 2 /m)
     const [id = ''] = await idsIn(url)
     const shown = await runCli(['dead-letters', 'show', id, '--url', url])
     expect(shown.stdout).toMatch(/^requestId +\S+/m)

@@ -1,20 +1,21 @@
 // device-page.ts: `/page/device?key=`: what is known of one device: since when it is silent or refused and
 // why, its last messages raw beside what they became, and what was kept of it.
 
+import { isoTimes } from '../../../std/iso-times.ts'
 import { deviceStates } from '../../../domain/device-state.ts'
 import { formatDuration, plural } from '../../../std/quantity.ts'
 import type { DeadLetterList } from '../../../dead-letters/types.ts'
 import type { QuarantineView } from '../../http/quarantine-view.ts'
+import { deadLetterTable } from '../../operations/dead-letter-text.ts'
 import { deviceText } from '../../operations/device-text.ts'
+import { quarantinedText } from '../../operations/quarantine-operations.ts'
 import { messagesSection, type ShownMessage } from '../last-messages.ts'
 import { html, nothing, type Html } from '../html.ts'
 import { changes, commandText, quoted, type Access } from '../page-changes.ts'
 import { bars } from '../svg-plots.ts'
 import { ago, at, link, sentence, toCopy } from '../shown-values.ts'
-import { table } from '../table.ts'
 import { blocksView } from '../shown-blocks.ts'
 import type { DeviceRow } from './devices-page.ts'
-import { deadLetterRows } from './dead-letters-page.ts'
 
 export type DeviceShown = {
   now: string
@@ -101,7 +102,7 @@ function keptSections({ deadLetters, quarantine, device, access, now }: DeviceSh
     deadLetters.deadLetters.length > 0 &&
     html`<section aria-labelledby="dead-title">
       <h2 id="dead-title">Dead letters</h2>
-      ${deadLetterRows('Dead letters of this device', deadLetters.deadLetters, now)}
+      ${blocksView([deadLetterTable(isoTimes(deadLetters.deadLetters), Date.parse(now))])}
       <p>
         <a href="${link('/page/dead-letters', { device: device.device })}">All dead letters of this device</a>
       </p>
@@ -111,16 +112,7 @@ function keptSections({ deadLetters, quarantine, device, access, now }: DeviceSh
     quarantine.messages.length > 0 &&
     html`<section aria-labelledby="quarantine-title">
       <h2 id="quarantine-title">In quarantine</h2>
-      ${table({
-        caption: 'Messages of this device in quarantine, the oldest first',
-        columns: ['Came', 'Reason', 'Detail', 'Topic'],
-        rows: quarantine.messages.map((one) => [
-          at(new Date(one.arrivedAt).toISOString()),
-          html`<code>${one.reason}</code>`,
-          one.detail,
-          html`<code class="long">${one.topic}</code>`,
-        ]),
-      })}
+      ${blocksView(quarantinedText(isoTimes(quarantine), { now: Date.parse(now) }))}
       ${changes(access, [
         ...(device.listed
           ? [

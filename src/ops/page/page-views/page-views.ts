@@ -8,8 +8,6 @@ import { z } from 'zod'
 import { bounded } from '../../../std/quote.ts'
 import type { MappingStage } from '../../types.ts'
 import type { HistorySpan } from '../../history/history.ts'
-import { readAudit } from '../../audit/audit.ts'
-import { deadLetterQueryOf } from '../../operations/dead-letter-operations.ts'
 import { deviceOf, devicesOf, withHours } from '../../http/device-list.ts'
 import {
   choice,
@@ -28,6 +26,7 @@ import { contentOf } from '../../http/streams/tap-stream.ts'
 import type { Right } from '../../http/request-rights/request-rights.ts'
 import type { Status } from '../../status-schema/status-schema.ts'
 import type { BatchDetail, BatchList } from '../../../delivery/types.ts'
+import type { DeadLetterList } from '../../../dead-letters/types.ts'
 import type { DeadLetter } from '../../../domain/dead-letter.ts'
 import { inFrame, type PageRequest } from '../frame.ts'
 import { html, type HtmlValue } from '../html.ts'
@@ -36,9 +35,8 @@ import { blocksView } from '../shown-blocks.ts'
 import { plotsSection } from '../history-plots.ts'
 import { pageType, type Shown } from '../layout.ts'
 import { sharedView } from '../shared-views.ts'
-import { auditView } from './audit-page.ts'
 import { editForm } from './dead-letter-page.ts'
-import { deadLettersView } from './dead-letters-page.ts'
+import { deadLetterChanges, deadLetterForm, type DeadLetterSelection } from './dead-letters-page.ts'
 import { deviceView, type DeviceShown } from './device-page.ts'
 import { devicesParameters, devicesView } from './devices-page.ts'
 import { ledgerView, type LedgerSelection } from './ledger-page.ts'
@@ -190,13 +188,16 @@ export const viewRoutes: readonly Route[] = [
       source: field('Only of this source.'),
       provider: field('Only of this provider.'),
     },
-    async shown(request, { now }) {
-      const { deadLetters } = request.source.stages
-      if (!deadLetters) return starting()
-      const selection = deadLetterQueryOf({ id: [], ...request.values })
-      const list = await deadLetters.list(selection, 100)
-      const body = deadLettersView({ now, list, selection, access: accessOf(request) })
-      return { title: 'Dead letters', body }
+    shown(request) {
+      const given = Object.entries(request.values).filter(([, value]) => value !== undefined)
+      const selection = Object.fromEntries(given) as DeadLetterSelection
+      return shownBy<DeadLetterList>(request, 'dead-letters/list', {
+        title: 'Dead letters',
+        values: selection,
+        prints: ['ids'],
+        before: deadLetterForm(selection),
+        more: ({ scanned }) => scanned > 0 && deadLetterChanges(selection, accessOf(request)),
+      })
     },
   }),
   view({
@@ -326,10 +327,7 @@ export const viewRoutes: readonly Route[] = [
     path: '/page/changes',
     summary: 'Shows the changes that operators made.',
     parameters: {},
-    async shown({ spoolPath }, { now }) {
-      const answer = await readAudit(spoolPath, { limit: 100 })
-      return { title: 'Changes', body: auditView({ answer, now }) }
-    },
+    shown: (request) => shownBy(request, 'audit', { title: 'Changes' }),
   }),
 ]
 
@@ -343,25 +341,28 @@ type ShownBy<Answer> = {
   title: string
   /** Of the operation; without them, those of the view. */
   values?: Readonly<Record<string, string>>
+  /** Flags of the command that are set. */
+  prints?: readonly string[]
   intro?: string
-  more(answer: Answer): HtmlValue
+  before?: HtmlValue
+  more?(answer: Answer): HtmlValue
 }
 
 /** What the command of an operation shows, and what can be changed. */
 async function shownBy<Answer>(
   request: PageRequest,
   name: string,
-  { title, values, intro, more }: ShownBy<Answer>,
+  { title, values, prints = [], intro, before, more }: ShownBy<Answer>,
 ): Promise<Omit<Shown, 'path'> | JsonAnswer> {
   const operation = operationNamed(name)
   const read = readParameters(operation.parameters, values ?? (request.values as RawParameters))
   const given = read.kind === 'values' ? read.values : {}
   const answered = (await answerTo(operation, { ...request, values: given })) ?? starting()
   if (!('value' in answered) || answered.isProblem === true) return answered as JsonAnswer
-  const shown = { now: request.source.now(), values: given, prints: new Set<string>() }
+  const shown = { now: request.source.now(), values: given, prints: new Set(prints) }
   const blocks = operation.text?.(answered.value, shown) ?? []
-  const body = html`${intro !== undefined && html`<p class="quiet">${intro}</p>`} ${blocksView(blocks)}
-  ${more(answered.value as Answer)}`
+  const body = html`${intro !== undefined && html`<p class="quiet">${intro}</p>`} ${before}
+  ${blocksView(blocks)} ${more?.(answered.value as Answer)}`
   return { title, body }
 }
 
