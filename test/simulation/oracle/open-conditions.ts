@@ -61,6 +61,8 @@ export function createOpenConditions(
   /** At the last look at which it was not, by provider. */
   const notAvailableMs = new Map<string, number>()
   const availableSince = new Map<string, Now>()
+  /** Sealed batches and nothing sent, first seen then: one that was sealed just now is on its way. */
+  const restingSinceMs = new Map<string, number>()
   /** By provider and reason: in the process before, and first and last in this one. */
   const before = new Map<string, Held>()
   let firstHeld = new Map<string, number>()
@@ -105,7 +107,10 @@ export function createOpenConditions(
       (sum, one) => sum + (one.provider === name ? one.sealed - one.held : 0),
       0,
     )
-    if (service !== undefined && endpoint === 'available' && sealed > 0 && isResting(service, now))
+    if (service === undefined || endpoint !== 'available' || sealed === 0 || !isResting(service, now))
+      restingSinceMs.delete(name)
+    else if (!restingSinceMs.has(name)) restingSinceMs.set(name, now.atMs)
+    else if (now.atMs - restingSinceMs.get(name)! >= restsMs)
       wrong.push(`${name} is available again, and ${sealed} payloads of sealed batches are not sent, ${at}`)
     const since = unavailableSince.get(name)
     // What failed before waits for its delay first, and what is held, which is sealed as well, for its time.
