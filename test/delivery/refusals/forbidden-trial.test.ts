@@ -64,26 +64,6 @@ describe('a 403 that is about one batch', () => {
     expect(world.spool.totals().delivered).toBe(1)
   })
 
-  test('is held and not cut where the service may have processed it', async () => {
-    world = await createDeliveryWorld({ startNow: false })
-    const ids = await world.publish('poison', 'x', 'y')
-    const poison = new Set<string>(ids.slice(0, 1))
-    let first = true
-    world.service.answer((one, index) => {
-      if (!first || !one.payloadIds.includes(ids[0] ?? '')) return refuseWith(poison)(one, index)
-      first = false
-      return 'reset'
-    })
-    world.delivery.start()
-    for (let i = 0; i < 10; i += 1) {
-      await world.publish(`${i}a`)
-      await world.pass(10_000)
-    }
-    expect(world.spool.batches()).toHaveLength(1)
-    expect(world.spool.batches()[0]).toMatchObject({ payloads: 3, held: { reason: 'forbidden' } })
-    expect(world.spool.totals()).toMatchObject({ delivered: 10, dead: 0 })
-  })
-
   test('makes at most ten dead letters an hour', async () => {
     await poisoned(30, minuteMs)
     expect(world.spool.totals()).toMatchObject({ delivered: 90, dead: 10 })
@@ -132,27 +112,5 @@ describe('a 403 that is about us', () => {
     await world.pass(15 * minuteMs)
     expect(open()).toBe(0)
     expect(world.spool.totals()).toMatchObject({ delivered: 60, dead: 0 })
-  })
-
-  test('in the middle of taking a batch apart makes no dead letter', async () => {
-    // One after the other, so that not all others are accepted before the batch is taken apart.
-    world = await createDeliveryWorld({ startNow: false, provider: { maxInFlight: 1 } })
-    const poison = new Set<string>((await world.publish('poison', 'x', 'y')).slice(0, 1))
-    for (let i = 0; i < 5; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
-    let splits = 0
-    const revokeLater: Script = (one, index) => {
-      splits = world.ofKind('batch_split').length
-      return splits > 0 ? forbidden : refuseWith(poison)(one, index)
-    }
-    world.service.answer(revokeLater)
-    world.delivery.start()
-    await world.pass(60 * minuteMs)
-    expect(splits).toBeGreaterThan(0)
-    expect(world.spool.totals().dead).toBe(0)
-    expect(world.delivery.providers()[0]?.endpoint).toBe('unauthorized')
-    world.service.answer(acceptAll)
-    await world.pass(90 * minuteMs)
-    expect(open()).toBe(0)
-    expect(world.spool.totals()).toMatchObject({ delivered: 18, dead: 0 })
   })
 })

@@ -1,8 +1,13 @@
+// What payloads cost that the service refuses with 400 or 413, beside the others of their batches.
+
 import { afterEach, describe, expect, test } from 'vitest'
 import { createDeliveryWorld } from '../../support/delivery-world.ts'
 import type { DeliveryWorld } from '../../support/delivery-world.ts'
+import { collect } from '../../support/open-spool.ts'
+import { createRandom } from '../../support/random.ts'
 import { acceptAll } from '../../support/scripted-service.ts'
 import type { Received, Reply, Script } from '../../support/scripted-service.ts'
+import { deadLetterNamed, exchangeOf, payloadNamed } from '../../support/spool-world.ts'
 
 let world: DeliveryWorld
 
@@ -23,18 +28,6 @@ const names = (count: number, prefix = 'truck') =>
 const open = () => world.spool.lanes().reduce((sum, { pending, sealed }) => sum + pending + sealed, 0)
 const bySingle = ({ single }: Received) => single
 
-async function deadLetters() {
-  const found = []
-  for await (const { deadLetter: letter } of world.spool.deadLetters({ limit: 1000 })) found.push(letter)
-  return found
-}
-
-/** Refuses every request that contains one of `atFault`, by both operations. */
-const refuseWith =
-  (atFault: ReadonlySet<string>): Script =>
-  (one) =>
-    one.payloadIds.some((id) => atFault.has(id)) ? refusal : acceptAll(one)
-
 const large = {
   provider: { batch: { payloadsMax: 500, bodyBytesMax: 1024 ** 2, lingerMs: 1000 } },
   spool: {
@@ -45,35 +38,30 @@ const large = {
   },
 } as const
 
-async function isolate(faultAt: readonly number[], count = 500) {
-  world = await createDeliveryWorld({ ...large, startNow: false })
-  const ids = await world.publish(...names(count))
-  const atFault = new Set<string>(faultAt.map((index) => ids[index] ?? ''))
-  world.service.answer(refuseWith(atFault))
-  world.delivery.start()
-  await world.pass(5 * minuteMs)
-  return { ids, atFault }
-}
-
 describe('one payload at fault in a batch', () => {
   test.each([0, 1, 137, 249, 250, 251, 498, 499])(
     'at position %i costs at most 18 further batch requests and one single request',
     async (place) => {
-      const { atFault } = await isolate([place])
+      world = await createDeliveryWorld({ ...large, startNow: false })
+      const ids = await world.publish(...names(500))
+      const atFault = ids[place]!
+      world.service.answer((one) => (one.payloadIds.includes(atFault) ? refusal : acceptAll(one)))
+      world.delivery.start()
+      await world.pass(5 * minuteMs)
       const singles = world.service.received.filter(bySingle)
       expect(singles).toHaveLength(1)
       const sealed = world.ofKind('batch_sealed').length
       expect(world.service.received.length - sealed - singles.length).toBeLessThanOrEqual(18)
       expect(world.spool.totals()).toMatchObject({ delivered: 499, retried: 0, dead: 1 })
       expect(open()).toBe(0)
-      const [letter] = await deadLetters()
-      expect(letter).toMatchObject({
-        payloadId: [...atFault][0],
+      const [letter] = await collect(world.spool.deadLetters({ limit: 9 }))
+      expect(letter?.deadLetter).toMatchObject({
+        payloadId: atFault,
         reason: 'Refused',
         requestId: 'request-9',
         failure: { validationErrorDetails: [{ field: 'gps.latitude', message: 'empty' }] },
       })
-      expect(letter?.detail).toMatch(/gps is bad/)
+      expect(letter?.deadLetter.detail).toMatch(/gps is bad/)
     },
   )
 })
@@ -138,4 +126,73 @@ describe('bodies that are too large', () => {
     expect(largest).toBeGreaterThan(4000)
     expect(open()).toBe(0)
   })
+})
+
+/** Publishes `count` payloads of which those that `isBad` names are refused; resolves with the requests and refusals. */
+async function deliver(count: number, isBad: (index: number) => boolean, status = 400) {
+  world = await createDeliveryWorld({ ...large, startNow: false })
+  const bad = new Set<string>()
+  const names = Array.from({ length: count }, (_, index) => {
+    const name = `truck-${index}`
+    if (isBad(index)) bad.add(payloadNamed(name).payloadId)
+    return name
+  })
+  world.service.answer((one) =>
+    one.payloadIds.some((id) => bad.has(id)) ? { status, body: { message: 'bad' } } : acceptAll(one),
+  )
+  world.delivery.start()
+  for (let at = 0; at < count; at += 500) {
+    await world.publish(...names.slice(at, at + 500))
+    await world.pass(5000)
+  }
+  await world.pass(5 * minuteMs)
+  return { bad: bad.size, requests: world.service.received.length }
+}
+
+test('one payload in a hundred refused costs at most fifteen requests for each of them', async () => {
+  const random = createRandom(3)
+  const { bad, requests } = await deliver(10_000, () => random.chance(0.01))
+  expect(world.spool.totals()).toMatchObject({ delivered: 10_000 - bad, dead: bad })
+  expect(world.ofKind('endpoint_changed')).toHaveLength(0)
+  expect(requests / bad).toBeLessThan(15)
+  expect(world.service.mostOpen()).toBeGreaterThan(2)
+})
+
+test('one payload among many refused with 413 costs as little as with 400', async () => {
+  const { requests } = await deliver(10_000, (index) => index === 3333, 413)
+  expect(world.spool.totals()).toMatchObject({ delivered: 9999, dead: 1 })
+  expect(requests).toBeLessThan(20 + 41)
+})
+
+test('a service that refuses everything after hours of acceptance gets at most 24 requests', async () => {
+  await deliver(2000, () => false)
+  const before = world.service.received.length
+  world.service.answer(() => ({ status: 400, body: { message: 'changed' } }))
+  for (let n = 0; n < 10; n += 1)
+    await world.publish(...Array.from({ length: 100 }, (_, i) => `${n}-late-${i}`))
+  await world.pass(minuteMs)
+  expect(world.service.received.length - before).toBeLessThanOrEqual(24)
+  expect(world.codes()).toContain('WRAPPER_REFUSED')
+  expect(world.spool.totals().dead).toBe(0)
+})
+
+test('dead letters that are requeued and refused again do not keep fresh payloads waiting for hours', async () => {
+  world = await createDeliveryWorld({})
+  const { spool } = world
+  const fresh = payloadNamed('fresh').payloadId
+  world.service.answer((one) =>
+    one.payloadIds.includes(fresh) && one.payloadIds.length === 1
+      ? acceptAll(one)
+      : { status: 400, body: { message: 'bad' } },
+  )
+  for (let index = 0; index < 40; index += 1) {
+    await spool.exchange(exchangeOf({ deadLetters: [deadLetterNamed(`bad-${index}`).deadLetter] }))
+    const take = (await collect(spool.deadLetters({ limit: 1 }))).map(({ id }) => id)
+    await spool.exchange(exchangeOf({ take, payloads: [payloadNamed(`bad-${index}`)] }))
+    await world.pass(5000)
+  }
+  expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
+  await world.publish('fresh')
+  await world.pass(30 * minuteMs)
+  expect(spool.totals()).toMatchObject({ delivered: 1 })
 })
