@@ -19,6 +19,8 @@ type Fleet = {
   pipeline: Pipeline
   /** One message of each of these trucks; `n` makes its time. */
   send(names: readonly string[], n: number, body?: (n: number, name: string) => Body): Promise<void>
+  /** The messages `from` to `to` of each of them, some rounds at once. */
+  sendMany(names: readonly string[], from: number, to: number, body: (n: number) => Body): Promise<void>
   edit(...change: Edit): Promise<void>
   condition(): { what: string; why: string; key: string } | undefined
   deadLetters(): number
@@ -27,6 +29,7 @@ type Fleet = {
 }
 
 const start = Date.now() - 3_600_000
+const roundsAtOnce = 5
 const trucks = (count: number) => Array.from({ length: count }, (_, index) => `truck-${index + 1}`)
 const usual = (n: number): Body => ({
   ts: start + n * 1000,
@@ -59,17 +62,25 @@ ${sections}`,
     await Promise.all(trucks(count).map(async (name) => [name, await pipeline.device(name)] as const)),
   )
   const sent = new Map<string, number>()
+  const publish = (name: string, body: Body) => {
+    const messageId = (sent.get(name) ?? 0) + 1
+    sent.set(name, messageId)
+    devices.get(name)!.publish({ topic: `fleet/${name}`, payload: JSON.stringify(body), messageId })
+  }
+  const acked = (names: readonly string[]) =>
+    Promise.all(names.map((name) => devices.get(name)!.acked(sent.get(name)!)))
   return {
     pipeline,
     async send(names, n, body = usual) {
-      for (const name of names) {
-        const messageId = (sent.get(name) ?? 0) + 1
-        sent.set(name, messageId)
-        devices
-          .get(name)!
-          .publish({ topic: `fleet/${name}`, payload: JSON.stringify(body(n, name)), messageId })
+      for (const name of names) publish(name, body(n, name))
+      await acked(names)
+    },
+    async sendMany(names, from, to, body) {
+      for (let n = from; n < to; n += 1) {
+        for (const name of names) publish(name, body(n))
+        if (n % roundsAtOnce === 0) await acked(names)
       }
-      await Promise.all(names.map((name) => devices.get(name)!.acked(sent.get(name)!)))
+      await acked(names)
     },
     async edit(...change) {
       const path = join(place, 'gateway.yaml')
@@ -281,9 +292,9 @@ describe('a change of the mapping that takes away', () => {
     const names = trucks(12)
     const both = (n: number) => ({ ...usual(n), total: 500 + n })
     const fleet = await startFleet(12, { edit: difference })
-    for (let n = 0; n < 30; n += 1) await fleet.send(names, n, both)
+    await fleet.sendMany(names, 0, 30, both)
     await fleet.edit('odo - previous.odo', 'total - previous.total')
-    for (let n = 30; n < 34; n += 1) await fleet.send(names, n, both)
+    await fleet.sendMany(names, 30, 34, both)
     expect(fleet.condition()).toBeUndefined()
   })
 
@@ -530,9 +541,8 @@ describe('a field that is in some messages only', () => {
     async (_what, has) => {
       const names = trucks(12)
       const fleet = await startFleet(12)
-      const next = async (from: number, to: number) => {
-        for (let n = from; n < to; n += 1) await fleet.send(names, n, withPosition(has(n)))
-      }
+      const next = (from: number, to: number) =>
+        fleet.sendMany(names, from, to, (n) => withPosition(has(n))(n))
       await next(0, 80)
       await fleet.edit('gps.lat }', '[gps.lat, gps.latitude] }')
       await next(80, 110)
@@ -548,7 +558,7 @@ describe('a field that is in some messages only', () => {
     async (_what, has) => {
       const names = trucks(3)
       const fleet = await startFleet(3)
-      for (let n = 0; n < 60; n += 1) await fleet.send(names, n, withPosition(has(n)))
+      await fleet.sendMany(names, 0, 60, (n) => withPosition(has(n))(n))
       await fleet.edit('gps.lat }', 'gps.latitude }')
       let n = 60
       for (; fleet.condition() === undefined && n < 150; n += 1)
