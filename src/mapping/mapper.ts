@@ -87,6 +87,8 @@ export type MapperOptions = {
   onReading?: MessageRecordsDeps['onReading']
 }
 
+const noCaptures: readonly string[] = []
+
 const lenient: ClockPolicy = { futureMaxMs: 300_000, onFuture: 'accept' }
 
 export function createMapper(
@@ -148,9 +150,9 @@ export function createMapper(
       live,
       notes: live ? notes : null,
       offsetMs: arrival === undefined ? clockOffsetMs() : arrival.offsetMs,
-      captures: [],
+      captures: noCaptures,
       root: undefined,
-      others: [],
+      others: null,
       owner: null,
       isLossNoted: false,
       noted: null,

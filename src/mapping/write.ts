@@ -69,10 +69,11 @@ export function payloadOf(
 ): MappedPayload | null {
   const time = mapped.time ?? mapped.arrivedAt
   const { withhold } = entry
+  const own = sentSignals(mapped)
   const whole = {
     gps: sentGps(mapped),
-    signals: later ? [...sentSignals(mapped), ...later.signals] : sentSignals(mapped),
-    fields: mapped.fields + (later?.fields ?? ''),
+    signals: later ? [...own, ...later.signals] : own,
+    fields: later ? mapped.fields + later.fields : mapped.fields,
   }
   const parts = withhold === null ? whole : withhold(withoutGaps(whole), time)
   if (parts === null) return null

@@ -265,7 +265,9 @@ function unpackedIn({ extract }: SourceConfig, { root, at }: Reading): Explained
   return keys.map((into) => ({
     into,
     found: isRecord(root) && Object.hasOwn(root, into),
-    ignored: at.others.filter((one) => one.into === into).map(({ signal, why }) => `${signal} ${why}`),
+    ignored: (at.others ?? [])
+      .filter((one) => one.into === into)
+      .map(({ signal, why }) => `${signal} ${why}`),
   }))
 }
 

@@ -18,6 +18,7 @@ import type { Memory } from '../memory/memory.ts'
 import { setPrevious } from '../path/previous-record.ts'
 import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
 import type { Reading } from '../read/reading.ts'
+import type { ReadCounters } from '../types.ts'
 import { judgedSignals, type CounterDeps } from './counters.ts'
 import { notePrevious, previousBy } from './previous-values.ts'
 import { motionByMemory, noteRemembered, withRemembered } from './remembered-values.ts'
@@ -31,6 +32,10 @@ export type FilterDeps = CounterDeps & {
 /** Every so many positions of a device, one is compared with the fleet, so that it costs nothing. */
 const comparedEvery = 16
 
+const noValue = () => Number.NaN
+const nothing: ReadCounters['reads'][number] = []
+const noReads = () => nothing
+
 /** What is remembered of the device: the values that it did not repeat, and those of the record before. */
 export function recall(
   reading: Reading,
@@ -41,7 +46,8 @@ export function recall(
   if (remember === null && counters === null && previous === null) return
   const { live, record, moment } = reading
   reading.memory = live ? memory.of(name, entry) : memory.known(name, entry)
-  if (counters !== null) reading.counters = { values: [], reads: [] }
+  // A list that grows would have room for seventeen.
+  if (counters !== null) reading.counters = { values: counters.map(noValue), reads: counters.map(noReads) }
   if (previous !== null) {
     // None for a record that does not arrive now: later ones contain its difference.
     const isSeen = live && reading.memory !== null && reading.memory.asset === entry.assetId

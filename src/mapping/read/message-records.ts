@@ -13,11 +13,11 @@ import { limitRejection } from '../expression/expression.ts'
 import { notePrevious } from '../filters/previous-values.ts'
 import { digestOf, distinct, messageKeyOf, numbered, partKeyOf } from '../identity.ts'
 import type { FieldView } from '../lost-fields/lost-fields.ts'
-import { selectRecords, type SelectedRecords } from '../path/record-selection.ts'
+import { selectRecords, type EachRecord, type SelectedRecords } from '../path/record-selection.ts'
 import type { Route } from '../routing/routing.ts'
 import { rootOf } from '../routing/source-choice.ts'
 import type { MappingState, Pending, Taken } from '../state/state.ts'
-import type { Decoded, MapResult, Rejection, Up } from '../types.ts'
+import type { Decoded, MapResult, Rejection } from '../types.ts'
 import { identityOfDigest, nameOf, payloadOf } from '../write.ts'
 import { admitRecord, deviceNameIn } from './admission.ts'
 import {
@@ -51,9 +51,6 @@ export type OfMessage = MessageAt & { readonly message: Message }
 
 type DecodedValue = Extract<Decoded, { kind: 'value' }>
 
-/** `mark`: of a record that was kept. */
-type Placed = { index: number; record: unknown; up: Up; mark: RecordMark | undefined }
-
 /** The result of a message that was decoded. */
 export function mapRecords(
   at: OfMessage,
@@ -66,7 +63,7 @@ export function mapRecords(
   at.captures = route.captures
   let selected: SelectedRecords
   try {
-    at.root = rootOf(source, route.captures, decoded.value, message, at.others)
+    at.root = rootOf(source, route.captures, decoded.value, message, at)
     selected = selectRecords(source.each, at.root, source.recordsMax)
   } catch (error) {
     return refused(limitRejection(error))
@@ -75,10 +72,10 @@ export function mapRecords(
   const { records: marks } = message
   const records = new MessageRecords(at, route, decoded, deps)
   if (!isList) {
-    const { record, up } = found[0]!
-    const mark = marks?.find((one) => isMarked(one, record))
+    const only = found[0]!
+    const mark = marks?.find((one) => isMarked(one, only.record))
     if (marks !== undefined && mark === undefined) return refused(changedRecord)
-    records.map({ index: 0, record, up, mark })
+    records.map(only, 0, mark)
     return records.result()
   }
   const { length } = found
@@ -91,11 +88,11 @@ export function mapRecords(
   for (let place = 0; place < count; place += 1) {
     const mark = marks?.[place]
     const index = mark?.index ?? place
-    const { record, up } = found[index] ?? nothing
+    const one = found[index] ?? nothing
     const isCured = mark !== undefined && source.each === null && isUnread(mark, length)
-    if (mark !== undefined && !isCured && !isMarked(mark, record))
+    if (mark !== undefined && !isCured && !isMarked(mark, one.record))
       records.keep(mark, changedRecord, route.entry)
-    else records.map({ index, record, up, mark })
+    else records.map(one, index, mark)
   }
   at.isLossNoted = count > 0
   return records.result()
@@ -161,8 +158,8 @@ class MessageRecords {
     return skipped === null ? null : ignored(source, skipped)
   }
 
-  /** Adds what one record becomes. */
-  map({ index, record, up, mark }: Placed): void {
+  /** Adds what one record becomes. `mark`: of one that was kept. */
+  map({ record, up }: EachRecord, index: number, mark: RecordMark | undefined): void {
     const { at, route, source, deps, decoded } = this
     const { runtime } = route
     const reading = new Reading(deps.counts, at, record, up)
@@ -182,7 +179,7 @@ class MessageRecords {
     } catch (error) {
       reading.rejection = { ...limitRejection(error), isTimed: reading.isTimed }
     }
-    if (at.others.length > 0 && !this.hasCounted) this.#countOthers(reading, entry)
+    if (at.others !== null && at.others.length > 0 && !this.hasCounted) this.#countOthers(reading, entry)
     if (entry !== null && isRead) this.#add(reading, entry)
     else if (entry?.ignored) this.#reject(reading, entry, { kind: 'ignored', reason: 'unknown device' })
     else if (entry?.quarantined) this.#reject(reading, entry, unlisted(entry, source))
@@ -296,7 +293,7 @@ class MessageRecords {
   }
 }
 
-const nothing: { record: unknown; up: Up } = { record: undefined, up: undefined }
+const nothing: EachRecord = { record: undefined, up: undefined }
 
 /** What stands behind the time in the name, and says which time it is. */
 function timeMark({ isStoredTime, time }: Reading, { serial = 0, stored }: Message): string {

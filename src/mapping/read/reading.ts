@@ -46,8 +46,8 @@ export type MessageAt = {
   /** Of its topic, and its value: known once it has a source and was decoded. */
   captures: readonly string[]
   root: unknown
-  /** Values on a bus of it that are not selected. */
-  readonly others: OtherController[]
+  /** Values on a bus of it that are not selected; null where nothing is unpacked. */
+  others: OtherController[] | null
   /** The device of the message, or of its last record; null while it is not known. */
   owner: NotedDevice | null
   /** The records that gave no payload are noted one by one. */
@@ -57,6 +57,7 @@ export type MessageAt = {
 }
 
 const noSignals: readonly string[] = []
+const notYetRejected: Rejection = { kind: 'ignored', reason: '' }
 
 export class Reading implements RecordContext {
   readonly at: MessageAt
@@ -72,7 +73,7 @@ export class Reading implements RecordContext {
 
   device = ''
   entry: DeviceEntry | null = null
-  rejection: Rejection = { kind: 'ignored', reason: '' }
+  rejection: Rejection = notYetRejected
   /** The reason of the rule of `refuse` that holds; whether `when` and `fix.valid` hold. */
   refusedBy: string | null = null
   isWanted: boolean | null = null
@@ -214,7 +215,7 @@ export class Reading implements RecordContext {
 
   /** Counts the values of controllers that are not selected, where the selected ones send none. */
   countOthers(source: string): void {
-    for (const { into, signal, why, isFound } of this.at.others)
+    for (const { into, signal, why, isFound } of this.at.others ?? [])
       if (!isFound)
         this.omit(`${source}|${into}.${signal}|another controller`, `${source}|${into}.${signal}|${why}`)
   }

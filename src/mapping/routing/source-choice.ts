@@ -134,19 +134,21 @@ function verdictOn(
 }
 
 /**
- * The message with what `extract` unpacks. Collected values are unpacked when their record is complete.
- * `others`: gets what other controllers send.
+ * The message with what `extract` unpacks. Collected values are unpacked when their record is complete. `at`
+ * gets what other controllers send.
  */
 export function rootOf(
   { extract, coalesce, readsProperties }: SourcePlan,
   captures: readonly string[],
   value: unknown,
   message: Message,
-  others?: OtherController[],
+  at?: { others: OtherController[] | null },
 ): unknown {
   if (readsProperties) addPacketProperties(value, message)
   if (extract === null || coalesce !== null) return value
+  const others: OtherController[] = []
   const root = extract(value, { captures, others })
+  if (at !== undefined) at.others = others
   if (readsProperties && root !== value) addPacketProperties(root, message)
   return root
 }
