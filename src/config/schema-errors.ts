@@ -38,7 +38,7 @@ export function problemsOf(issue: Issue, context: ExplainContext): ConfigProblem
       return branch.flatMap((inner) => problemsOf({ ...inner, path: [...path, ...inner.path] }, context))
   }
   const value = valueAt(config, path)
-  const word = insteadOfWord(String(path.at(-1)), valueAt(config, path.slice(0, -1)))
+  const word = insteadOfWord(path, valueAt(config, path.slice(0, -1)))
   if (word !== undefined)
     return [{ path, message: `option ${shownKey(String(path.at(-1)))} of this form is gone: ${word}` }]
   const purpose = purposeOf(root, path)
@@ -73,7 +73,7 @@ function unknownOption(key: string, path: Keys, { root, config }: ExplainContext
   const newKey = newKeyOf([...path, key])
   if (newKey !== undefined && known.includes(newKey))
     return `option ${shownKey(key)} was renamed: use "${newKey}".`
-  const instead = insteadOf([...path, key]) ?? insteadOfWord(key, valueAt(config, path))
+  const instead = insteadOf([...path, key]) ?? insteadOfWord([...path, key], valueAt(config, path))
   if (instead !== undefined) return `option ${shownKey(key)} is gone: ${instead}`
   const near = nearest(key, known)
   const place = path.length === 0 ? '' : ` in ${pathText(path)}`

@@ -22,7 +22,6 @@ const interfaceWords: Readonly<Record<string, Readonly<Record<string, string>>>>
     OBD_TOTAL_ENGINE_TIME: 'enginehours obdenginehours totalenginehours enginetime obdenginetime',
   },
   value_unit: { KILOMETERS: 'km kilometer kilometre kilometres', HOURS: 'h hour hrs' },
-  speed_units: { KILOMETERS_PER_HOUR: 'kmh kph kilometresperhour kilometerperhour' },
   part: { ENGINE: 'motor engines' },
   asset_type: { TRACTOR: 'truck tractors' },
 }
@@ -68,9 +67,8 @@ function expressionWords({ name, map, fix, each, extract, device, coalesce }: So
 function assumedUnits({ name, preset, map }: SourceConfig): DoubtfulWord[] {
   if (preset !== undefined) return []
   const where = `the source ${quote(name, 64)} maps`
-  const isSpeed = isBare(map.speed) && map.speed_units === 'KILOMETERS_PER_HOUR'
   return [
-    ...(isSpeed ? [assumed(`${where} speed`, 'km/h', 'm/s, mph, knots')] : []),
+    ...(isBare(map.speed) ? [assumed(`${where} speed`, 'km/h', 'm/s, mph, knots')] : []),
     ...map.signals.flatMap((signal) => {
       const { type, value_unit, quantity = 'none' } = signal
       if (!isBare(signal) || value_unit !== undefined) return []
@@ -125,7 +123,6 @@ function wordsOf({ name, map, defaults }: SourceConfig): DoubtfulWord[] {
   const where = `the source ${quote(name, 64)}`
   return [
     ...interfaceWord('asset_type', defaults.asset_type, where),
-    ...interfaceWord('speed_units', map.speed_units, where),
     ...map.signals.flatMap(({ type, value_unit, part }) => [
       ...interfaceWord('type', type, where),
       ...interfaceWord('value_unit', value_unit, where),

@@ -109,8 +109,8 @@ export type RecordContext = {
   /** Those that are not read: a message that is kept for a lost field was sent with them. */
   unwanted: number
 
-  /** Set by the position: the speed from which motion is to be derived; null or NaN where it is not. */
-  motionSpeed: number | null
+  /** Set by the position, where motion follows from it; null where it has none. */
+  speed: number | null
   /** Set by the signals; null where the source has no counters. */
   readonly counters: ReadCounters | null
   /** Set by the position: it was 0, 0, or another that means none. */

@@ -37,10 +37,16 @@ describe('an option of version 0.1.0', () => {
     const gone = options.filter(([path]) => !reference.has(path)).map(([path]) => path)
     const replaced = gone.filter((path) => newKeyOf(keysOf(path)) !== undefined)
     expect(replaced).toEqual(['sources[].about', 'spool.dead_letters.keep', 'ledger.keep'])
-    // As an expression: each field has its own.
-    const commas = gone.filter((path) => path.endsWith('.decimal_comma'))
-    expect(insteadOfWord('decimal_comma', { path: 'a', decimal_comma: true })).toContain('write expr: ')
-    const others = gone.filter((path) => !replaced.includes(path) && !commas.includes(path))
+    // Words of fields: each has its own expression.
+    const field = { path: 'a', decimal_comma: true, default: 1 }
+    const words = gone.filter((path) => insteadOfWord(keysOf(path), field) !== undefined)
+    const names = new Set(words.map((path) => keysOf(path).at(-1)))
+    expect([...names].map(String).toSorted((a, b) => a.localeCompare(b))).toEqual([
+      'decimal_comma',
+      'default',
+      'speed_units',
+    ])
+    const others = gone.filter((path) => !replaced.includes(path) && !words.includes(path))
     expect(others).toEqual(['sources[].jsonata', 'spool.deferred_max_bytes'])
     for (const path of others) expect(insteadOf(keysOf(path))).toMatch(/^[a-z].*\.$/)
     for (const path of replaced) {

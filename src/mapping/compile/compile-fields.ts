@@ -3,20 +3,19 @@
 
 import { parseDuration } from '../../std/quantity.ts'
 import type { MapConfig, SourceConfig } from '../config.ts'
-import type { WriteExtraFields } from '../fields/extra-fields.ts'
-import { compileGps, type GpsBits, type GpsFields, type InMotion } from '../fields/gps.ts'
+import { compileGps, type GpsFields } from '../fields/gps.ts'
+import { compileMembers, type MemberField, type WriteMembers } from '../fields/member-fields.ts'
 import { position, type FieldBits } from '../lost-fields/watched-fields.ts'
 import type { SourcePlan, Fix } from './source-plan.ts'
 import { compileCondition } from '../expression/expression.ts'
 import type { Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
-import { compileBounds } from '../plausibility/plausibility.ts'
 import type { MotionOptions } from '../filters/motion.ts'
 import { compileFixTime, compileTimeReading } from '../times/fix-time.ts'
 import { compileTime, compileZone, isLocalFormat, type ReadTime } from '../times/times.ts'
 import { extraFieldsOf } from './compile-extra-fields.ts'
 import type { Scope } from './compile-scope.ts'
-import { booleanOf, coordinateOf, headingOf, speedOf, where } from './compile-values.ts'
+import { coordinateOf, memberOf, membersOfGps, where, type MemberRow } from './compile-values.ts'
 
 /** Devices whose motion each source stores. */
 const devicesMax = 65_536
@@ -25,29 +24,33 @@ type Fields = Pick<
   SourcePlan,
   'time' | 'timeBit' | 'fix' | 'gps' | 'gpsLastKnown' | 'extraFields' | 'motion'
 > & {
-  laterFields: WriteExtraFields | null
+  laterFields: WriteMembers | null
 }
 
 /** Undefined where a problem was reported. */
 export function compileFields(config: SourceConfig, scope: Scope, bits: FieldBits): Fields | undefined {
   const { map } = config
   const inMap = scope.at('map')
-  const gpsBits = gpsBitsOf(map, bits)
   if (!map.latitude && !map.longitude && map.signals.length === 0)
     inMap.report([], 'must have latitude and longitude, or signals. Otherwise there is nothing to send.')
+  const motion = inMap.compile(['in_motion'], () => motionOf(map))
+  const rows = membersOfGps(map).filter(({ name }) => name !== 'in_motion' || motion !== undefined)
+  const position = compilePosition(config, rows, inMap, bits)
   const extraFields = extraFieldsOf(config, inMap, bits)
-  const gps = compilePosition(config, { extraFields: extraFields.inGps, bits: gpsBits }, inMap)
   const time = inMap.compile(['time'], () => timeOf(config, scope.captures))
   const fix = config.fix === undefined ? null : scope.compile(['fix'], () => fixOf(config, scope.captures))
-  const motion = inMap.compile(['in_motion'], () => motionOf(map))
-  if (!gps || time === undefined || fix === undefined || motion === undefined) return undefined
+  if (!position || time === undefined || fix === undefined || motion === undefined) return undefined
+  const { members, ...gps } = position
+  const withMembers = (own: readonly MemberField[]) =>
+    compileGps({ ...gps, members: compileMembers([...own, ...extraFields.inGps]) })
   const timeBit =
     time?.orArrival === true && map.time ? bits.of({ name: 'time', role: 'beside', config: map.time }) : 0
   return {
     time,
     timeBit,
     fix,
-    ...gps,
+    gps: withMembers(members),
+    gpsLastKnown: withMembers(members.filter(({ name }) => name !== 'heading')),
     extraFields: extraFields.onTop,
     laterFields: extraFields.later,
     motion,
@@ -56,72 +59,43 @@ export function compileFields(config: SourceConfig, scope: Scope, bits: FieldBit
 
 function compilePosition(
   config: SourceConfig,
-  inGps: Pick<GpsFields, 'extraFields' | 'bits'>,
+  rows: readonly MemberRow[],
   { captures, compile, report }: Scope,
-): Pick<Fields, 'gps' | 'gpsLastKnown'> | undefined {
-  const { name: source, map } = config
-  if (map.latitude && !map.longitude) report(['latitude'], 'needs longitude too.')
-  if (map.longitude && !map.latitude) report(['longitude'], 'needs latitude too.')
-  if (!map.latitude)
+  bits: FieldBits,
+): (Omit<GpsFields, 'members'> & { members: readonly MemberField[] }) | undefined {
+  const { latitude: north, longitude: east } = config.map
+  if (north && !east) report(['latitude'], 'needs longitude too.')
+  if (east && !north) report(['longitude'], 'needs latitude too.')
+  if (!north)
     for (const key of ['speed', 'heading', 'in_motion'] as const)
-      if (map[key]) report([key], 'needs latitude and longitude: it is sent with a position only.')
-  if (map.speed?.unit !== undefined && map.speed_units !== 'KILOMETERS_PER_HOUR')
-    report(['speed', 'unit'], `converts to km/h, but speed_units is ${map.speed_units}; remove one of them.`)
-  const latitude = compile(['latitude'], () => coordinateOf(map.latitude, captures, 'latitude'))
-  const longitude = compile(['longitude'], () => coordinateOf(map.longitude, captures, 'longitude'))
-  const speed = compile(['speed'], () => speedOf(map, captures))
-  const heading = compile(['heading'], () => headingOf(map, captures))
-  const inMotion = compile(['in_motion'], () => inMotionOf(map, captures))
-  if (!latitude || !longitude || speed === undefined || heading === undefined || inMotion === undefined)
-    return undefined
-  const fields = {
-    source,
-    latitude,
-    longitude,
-    speed,
-    speedBounds: compileBounds({ source, field: 'speed', unit: map.speed_units }, config.plausibility),
-    speedUnits: map.speed_units,
-    heading,
-    headingBounds: compileBounds({ source, field: 'heading', unit: 'DEGREES' }, config.plausibility),
-    inMotion,
-    ...inGps,
-  }
-  return { gps: compileGps(fields), gpsLastKnown: compileGps({ ...fields, heading: null }) }
+      if (config.map[key]) report([key], 'needs latitude and longitude: it is sent with a position only.')
+  const bit = north === undefined ? 0 : bits.of({ name: position, role: 'alone', config: [north, east] })
+  const latitude = compile(['latitude'], () => coordinateOf(north, captures, 'latitude'))
+  const longitude = compile(['longitude'], () => coordinateOf(east, captures, 'longitude'))
+  const members = rows.map((row) => {
+    const { name, field } = row
+    const member = compile([name], () => memberOf(config, row, captures))
+    return member && { ...member, bit: bits.of({ name, role: 'part', config: field }) }
+  })
+  const sound = members.filter((member) => member !== undefined)
+  return latitude && longitude && sound.length === members.length
+    ? { latitude, longitude, bit, members: sound }
+    : undefined
 }
 
-function gpsBitsOf(map: MapConfig, bits: FieldBits): GpsBits {
-  const { latitude, longitude, speed, heading, in_motion: inMotion } = map
-  const partOf = (name: string, config: unknown) =>
-    config === undefined ? 0 : bits.of({ name, role: 'part', config })
-  return {
-    position:
-      latitude === undefined ? 0 : bits.of({ name: position, role: 'alone', config: [latitude, longitude] }),
-    speed: partOf('speed', speed),
-    heading: partOf('heading', heading),
-    inMotion: partOf('in_motion', inMotion),
-  }
-}
-
-function inMotionOf({ in_motion: field, speed }: MapConfig, captures: readonly string[]): InMotion | null {
+function motionOf({ in_motion: field, speed }: MapConfig): MotionOptions | null {
   if (!field) return null
-  const { path, expr, value, from } = field
-  const fromSpeed = from !== undefined
-  if (!fromSpeed && (field.above !== undefined || field.below !== undefined))
+  const { from, value, above, below = above } = field
+  if (from === undefined && (above !== undefined || below !== undefined))
     throw new Malformed('has "above" or "below" without "from: speed"')
-  if (fromSpeed && (value !== undefined || field.default !== undefined))
+  if (from === undefined) return null
+  if (value !== undefined)
     throw new Malformed(
       'is derived from the speed where its path has no value, so it cannot have another value',
     )
-  if (fromSpeed && !speed) throw new Malformed('is derived from the speed, so `map` needs speed too')
-  if (fromSpeed && field.above === undefined)
+  if (!speed) throw new Malformed('is derived from the speed, so `map` needs speed too')
+  if (above === undefined || below === undefined)
     throw new Malformed('needs "above", the speed above which the asset moves')
-  if (fromSpeed && path === undefined && expr === undefined) return { read: null, fromSpeed }
-  return { read: booleanOf(field, captures), fromSpeed }
-}
-
-function motionOf({ in_motion: field }: MapConfig): MotionOptions | null {
-  if (field?.from === undefined || field.above === undefined) return null
-  const { above, below = above } = field
   if (below > above) throw new Malformed('must have "below" less than or equal to "above"')
   return { above, below, devicesMax }
 }

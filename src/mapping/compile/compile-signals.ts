@@ -136,7 +136,7 @@ function signalOf(
   field: SignalConfig,
   captures: readonly string[],
 ): { field: SignalField; step: number } {
-  const { type, unit, part, value_unit: named, default: otherwise } = field
+  const { type, unit, part, value_unit: named } = field
   const read = rawOf(field, captures)
   checkConstants(field, isDecimalOrAbsent, 'a decimal number')
   const known = knownTypes.get(type)
@@ -154,7 +154,6 @@ function signalOf(
     part,
     read,
     scale: createScale(ratio, field.offset),
-    otherwise,
     neverNegative: known !== undefined,
     bounds: compileBounds({ source, field: type, unit: valueUnit, quantity: field.quantity }, plausibility),
     slot: -1,

@@ -14,7 +14,7 @@ import type { ThinOptions } from '../filters/thin.ts'
 import { compileTime, compileZone, zoneFor } from '../times/times.ts'
 import { nameFrom } from '../path/value.ts'
 import { compileCondition } from '../expression/expression.ts'
-import { booleanOf } from './compile-values.ts'
+import { rawOf, where } from './compile-values.ts'
 import type { Scope } from './compile-scope.ts'
 import { checkProfile } from './useless-options.ts'
 import type { Remember, SourcePlan } from './source-plan.ts'
@@ -39,7 +39,8 @@ function rememberOf({ remember, map }: SourceConfig, captures: readonly string[]
   if (!remember) return null
   const { names, for: forMs } = remember
   const { in_motion: field } = map
-  const motion = field?.path === undefined ? null : booleanOf({ ...field, default: undefined }, captures)
+  const motion =
+    field?.path === undefined ? null : where<unknown>(field, rawOf(field, captures), undefined, captures)
   return { names, forMs, motion }
 }
 

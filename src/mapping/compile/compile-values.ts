@@ -1,47 +1,124 @@
-// compile-values.ts: the values of single fields of `map` as closures: numbers, coordinates, true and false.
+// compile-values.ts: the values of single fields of `map`: numbers, coordinates, true and false, texts.
 
-import type { CoordinateConfig, MapConfig, NumberField } from '../config.ts'
-import { ratioOf, type Ratio } from '../fields/decimal.ts'
+import type { CoordinateConfig, ExtraFieldConfig, MapConfig, NumberField, SourceConfig } from '../config.ts'
+import { ratioOf } from '../fields/decimal.ts'
 import { compileFound, compileReading, type Reading } from '../fields/fields.ts'
-import {
-  compileBoolean,
-  compileNumber,
-  type Coordinate,
-  type ReadBoolean,
-  type ReadNumber,
-} from '../fields/gps.ts'
+import { compileNumber, type Coordinate, type ReadNumber } from '../fields/gps.ts'
 import { compileHemisphere, compileOnAxis, type Axis } from '../fields/hemispheres.ts'
+import type { MemberField } from '../fields/member-fields.ts'
 import {
-  angleUnits,
   createConvert,
   degreesOfMinutes,
-  speedUnits as speedRatios,
+  speedUnits,
+  unchanged,
+  unitRatios,
   type Convert,
 } from '../fields/units.ts'
 import { compileCondition } from '../expression/expression.ts'
 import { compilePaths, type Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
+import { compileBounds } from '../plausibility/plausibility.ts'
 import type { Up } from '../types.ts'
 import { quote } from '../../std/quote.ts'
 
 /** Decimals of computed values: a tenth of a millimetre, and far more precise than any instrument. */
-export const coordinatePlaces = 9
-const measurePlaces = 6
+const coordinatePlaces = 9
+
+const one = ratioOf('1')
 
 const nothing: Read = () => undefined
 const noCoordinate: Coordinate = { read: () => Number.NaN, raw: nothing, minusOne: Number.NaN }
 
-export function speedOf({ speed }: MapConfig, captures: readonly string[]): ReadNumber | null {
-  return speed === undefined
-    ? null
-    : numberOf(speed, convertOf(speed, speedRatios, 'km/h', measurePlaces), captures)
+/** A field that becomes a member of an object: its options, and what is the same for all of its place. */
+export type MemberRow = Pick<MemberField, 'name' | 'keys' | 'kind'> &
+  Partial<Pick<MemberField, 'neverNegative' | 'isExact' | 'isSpeed' | 'otherKind' | 'tail'>> & {
+    field: MemberOptions
+    /** Of a number without a unit, and the word for the one that is sent. */
+    usual?: { unit: string; sent: string }
+    places?: number
+    /** What is sent for a number. */
+    shown?: Convert
+  }
+
+type MemberOptions = ConstantField & {
+  when?: string | undefined
+  scale?: number
+  offset?: number
+  quantity?: ExtraFieldConfig['quantity']
 }
 
-export function headingOf({ heading }: MapConfig, captures: readonly string[]): ReadNumber | null {
-  return heading === undefined
-    ? null
-    : numberOf(heading, convertOf(heading, angleUnits, 'deg', measurePlaces), captures)
+/** Throws Malformed. */
+export function memberOf(
+  { name: source, plausibility }: SourceConfig,
+  row: MemberRow,
+  captures: readonly string[],
+): Omit<MemberField, 'bit'> {
+  const { name, keys, kind, field, usual, places = coordinatePlaces, shown = unchanged } = row
+  const { unit = usual?.unit, scale = 1, offset = 0, quantity } = field
+  if (kind === 'number') checkConstants(field, isNumeric, 'a number')
+  if (kind === 'boolean') checkConstants(field, isBoolean, 'true or false')
+  const convert = createConvert((unit && unitRatios[unit]) || one, scale, offset, places)
+  const sent = usual?.sent ?? (unit && (unit in speedUnits ? 'KILOMETERS_PER_HOUR' : 'DEGREES'))
+  const judged = { source, field: name, unit: sent, quantity }
+  const { neverNegative = false, isExact = false, isSpeed = false, tail = '' } = row
+  return {
+    source,
+    name,
+    keys,
+    kind,
+    read: where<unknown>(field, rawOf(field, captures), undefined, captures),
+    convert: shown === unchanged ? convert : (value) => shown(convert(value)),
+    bounds: kind === 'number' ? compileBounds(judged, plausibility) : null,
+    neverNegative,
+    isExact,
+    isSpeed,
+    otherKind: row.otherKind ?? `not a ${kind}`,
+    tail,
+  }
+}
+
+const kilometersPerHour = { unit: 'km/h', sent: 'KILOMETERS_PER_HOUR' }
+const degrees = { unit: 'deg', sent: 'DEGREES' }
+
+/** The members of `gps` that the interface names, in its order. */
+export function membersOfGps({ speed, heading, in_motion: motion }: MapConfig): readonly MemberRow[] {
+  const rows: MemberRow[] = []
+  if (speed)
+    rows.push({
+      name: 'speed',
+      keys: ['speed'],
+      kind: 'number',
+      field: speed,
+      usual: kilometersPerHour,
+      places: 6,
+      neverNegative: true,
+      isSpeed: motion?.from !== undefined,
+      tail: `,"speedUnits":"${kilometersPerHour.sent}"`,
+    })
+  if (heading)
+    rows.push({
+      name: 'heading',
+      keys: ['heading'],
+      kind: 'number',
+      field: heading,
+      usual: degrees,
+      places: 6,
+      shown: (value) => (value === 360 ? 0 : value),
+    })
+  if (motion && !isOnlyDerived(motion))
+    rows.push({
+      name: 'in_motion',
+      keys: ['inMotion'],
+      kind: 'boolean',
+      field: motion,
+      otherKind: 'not true or false',
+    })
+  return rows
+}
+
+function isOnlyDerived({ from, path, expr }: NonNullable<MapConfig['in_motion']>): boolean {
+  return from !== undefined && path === undefined && expr === undefined
 }
 
 export function coordinateOf(
@@ -51,11 +128,6 @@ export function coordinateOf(
 ): Coordinate {
   if (!field) return noCoordinate
   const { unit, scale, hemisphere } = field
-  if (field.default !== undefined)
-    throw new Malformed(
-      'has a default: messages without a position would be sent with a position that nobody measured. Remove it; ' +
-        '`value` is for an asset that does not move',
-    )
   if (unit === 'deg' && Math.abs(scale) === 0.01)
     throw new Malformed(
       'has the scale 0.01, which reads degrees and minutes (ddmm.mmmm) as degrees: 4851.396 is 48.8566 degrees, ' +
@@ -80,28 +152,19 @@ function shownOf(field: CoordinateConfig, captures: readonly string[]): Read {
 function convertCoordinateOf(field: CoordinateConfig): Convert {
   const { unit, scale, offset } = field
   // `dms` is read as degrees.
-  if (unit !== 'ddmm') return convertOf(field, angleUnits, 'deg', coordinatePlaces)
+  if (unit !== 'ddmm') return createConvert(unitRatios[unit ?? 'deg'] ?? one, scale, offset, coordinatePlaces)
   if (offset !== 0) throw new Malformed('has an offset, which the unit ddmm cannot have')
-  const toDdmm = createConvert(ratioOf('1'), scale, 0, coordinatePlaces)
+  const toDdmm = createConvert(one, scale, 0, coordinatePlaces)
   return (value) => degreesOfMinutes(toDdmm(value))
 }
 
-/** `field`: one that is set. Where its condition is false, it has no value and no default. */
+/** `field`: one that is set. Where its condition is false, it has no value. */
 function numberOf(field: NumberField, convert: Convert, captures: readonly string[]): ReadNumber {
-  checkNumbers(field)
-  return where(field, compileNumber(rawOf(field, captures), convert, field.default), Number.NaN, captures)
+  checkConstants(field, isNumeric, 'a number')
+  return where(field, compileNumber(rawOf(field, captures), convert), Number.NaN, captures)
 }
 
-function convertOf(
-  { unit, scale, offset }: NumberField,
-  units: Readonly<Record<string, Ratio>>,
-  usual: string,
-  places: number,
-): Convert {
-  return createConvert(units[unit ?? usual] ?? ratioOf('1'), scale, offset, places)
-}
-
-type ConstantField = Reading & { value?: unknown; default?: unknown }
+type ConstantField = Reading & { value?: unknown }
 
 /** Throws Malformed for a value of the config that is not one of the field: it would never be sent. */
 export function checkConstants(
@@ -109,9 +172,9 @@ export function checkConstants(
   isSent: (value: unknown) => boolean,
   kind: string,
 ): void {
-  const { value, default: otherwise, values = {} } = field
+  const { value, values = {} } = field
   const ofTable = Object.entries(values).map(([word, one]) => [`value for ${quote(word, 40)}`, one] as const)
-  for (const [name, constant] of [['value', value], ['default', otherwise], ...ofTable] as const)
+  for (const [name, constant] of [['value', value], ...ofTable] as const)
     if (constant !== undefined && !isSent(constant)) throw new Malformed(`has a ${name} that is not ${kind}`)
 }
 
@@ -119,36 +182,18 @@ export function checkConstants(
 const isNumeric = (value: unknown) => numberFrom(value) !== Number.POSITIVE_INFINITY
 const isBoolean = (value: unknown) => booleanFrom(value) !== null
 
-export const checkNumbers = (field: ConstantField) => checkConstants(field, isNumeric, 'a number')
-export const checkBooleans = (field: ConstantField) => checkConstants(field, isBoolean, 'true or false')
-
 /** A path, an expression or a constant. Throws Malformed. */
 export function rawOf(field: ConstantField, captures: readonly string[]): Read {
-  const { path, expr, value, default: _otherwise, ...how } = field
+  const { path, expr, value, ...how } = field
   if (path === undefined && expr === undefined) {
     if (value === undefined) throw new Malformed('needs a path, an expression or a value')
-    for (const key of ['values', 'absent', 'default'] as const)
+    for (const key of ['values', 'absent'] as const)
       if (field[key] !== undefined)
         throw new Malformed(`has "${key}" beside a constant; it is for what a path finds`)
     return () => value
   }
   if (value !== undefined) throw new Malformed('must have a path, an expression or a value, not both')
   return compileReading({ path, expr, ...how }, captures)
-}
-
-/** Where its condition is false, it has no value and no default. Throws Malformed. */
-export function booleanOf(
-  field: NonNullable<MapConfig['in_motion']>,
-  captures: readonly string[],
-): ReadBoolean {
-  const { from: _from, above: _above, below: _below, default: otherwise, ...reading } = field
-  checkBooleans(field)
-  return where<boolean | null | undefined>(
-    field,
-    compileBoolean(rawOf(reading, captures), otherwise),
-    undefined,
-    captures,
-  )
 }
 
 type ReadOf<Value> = (record: unknown, root: unknown, up?: Up, captures?: readonly string[]) => Value

@@ -7,8 +7,8 @@ import type { ThinOptions } from '../filters/thin.ts'
 import type { DeviceRule } from '../devices/device-rule.ts'
 import type { DeviceEntryOptions } from '../devices/devices.ts'
 import type { Extract } from '../extract/extract.ts'
-import type { WriteExtraFields } from '../fields/extra-fields.ts'
-import type { ReadBoolean, WriteGps } from '../fields/gps.ts'
+import type { WriteGps } from '../fields/gps.ts'
+import type { WriteMembers } from '../fields/member-fields.ts'
 import type { SignalField, WriteSignals } from '../fields/signals.ts'
 import type { ReadFixTime } from '../times/fix-time.ts'
 import type { ReadTime, ZoneRule } from '../times/times.ts'
@@ -66,7 +66,7 @@ export type SourcePlan = {
   signals: readonly WriteSignals[]
   /** Signals whose jumps and falls are judged; null for none. */
   counters: readonly JudgedCounter[] | null
-  extraFields: WriteExtraFields | null
+  extraFields: WriteMembers | null
   motion: MotionOptions | null
   /** Null where nothing is remembered of a device. */
   remember: Remember | null
@@ -120,14 +120,14 @@ export type CompiledPrevious = {
   signals: readonly WriteSignals[]
   hasSignals: boolean
   /** The same of `map.fields`. */
-  fields: WriteExtraFields | null
+  fields: WriteMembers | null
 }
 
 export type Remember = {
   names: readonly string[]
   forMs: number
   /** The motion in a message; null where `map` reads none. */
-  motion: ReadBoolean | null
+  motion: Read | null
 }
 
 /** A record that is collected may be merged afterwards. */

@@ -84,8 +84,14 @@ function gpsRows({ map }: SourceConfig): Row[] {
         counted: 'position',
         hemisphere: config.hemisphere,
       })
-  const { speed_units: sentUnit } = map
-  if (speed) rows.push({ option: 'speed', field: 'speed', config: speed, unit: speed.unit, sentUnit })
+  if (speed)
+    rows.push({
+      option: 'speed',
+      field: 'speed',
+      config: speed,
+      unit: speed.unit,
+      sentUnit: 'KILOMETERS_PER_HOUR',
+    })
   if (heading)
     rows.push({ option: 'heading', field: 'heading', config: heading, unit: heading.unit, sentUnit: 'deg' })
   if (motion) rows.push({ option: 'in_motion', field: 'inMotion', config: motion, counted: 'in_motion' })

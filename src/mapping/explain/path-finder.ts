@@ -14,7 +14,6 @@ export type Found = { path: string | null; raw: unknown; note: string | null }
 
 export type Readable = Reading & {
   value?: unknown
-  default?: unknown
   when?: string | undefined
 }
 
@@ -41,8 +40,6 @@ export function compileFinder(
   })
   const table = values === undefined ? null : compileTable(values)
   const holds = when === undefined ? null : compileCondition(when, captureNames)
-  const whenAbsent =
-    readable.default === undefined ? 'absent' : `absent: the default ${shown(readable.default)} is sent`
   return {
     paths: reads.map(({ text }) => text),
     find: (place) =>
@@ -59,14 +56,14 @@ export function compileFinder(
 
   function findPath(place: PlacedRecord): Found {
     const { record, root, up, captures } = place
-    let best: Found = { path: null, raw: undefined, note: whenAbsent }
+    let best: Found = { path: null, raw: undefined, note: 'absent' }
     for (const { text, raw, condition, read } of reads) {
       const found = raw(record, root, up, captures)
       if (found instanceof NoResult) return { path: text, raw: undefined, note: `no value: ${found.reason}` }
       const usable = read(record, root, up, captures)
       if (isThere(usable)) return { path: text, raw: found, note: translated(usable) }
       const note = !isThere(found)
-        ? whenAbsent
+        ? 'absent'
         : condition === null
           ? `${shown(found)} means "no value" (\`absent\`)`
           : `${shown(found)} does not count: ${condition} is false`

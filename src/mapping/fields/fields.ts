@@ -1,7 +1,7 @@
 // fields.ts: compiles the value of a field of `map` to one closure. The other files of the folder use it:
 //
 //   gps.ts       the position                     ../times/times.ts  times
-//   signals.ts   odometer, hours and others       extra-fields.ts  `map.fields`
+//   signals.ts   odometer, hours and others       member-fields.ts other values
 //   units.ts     conversion to the sent units     decimal.ts       exact decimals
 //
 // For the expression, or for each path whose condition holds, in turn: read the value, and drop one that

@@ -18,8 +18,6 @@ export type SignalField = {
   part: string | undefined
   read: Read
   scale: Scale
-  /** Used where the value is absent. */
-  otherwise: unknown
   /** A distance or duration since the vehicle was built: a value below zero means "absent". */
   neverNegative: boolean
   bounds: Bounds | null
@@ -85,7 +83,7 @@ function compileKind(fields: readonly SignalField[]): WriteSignal {
 }
 
 function compileSignal(field: SignalField): WriteSignal {
-  const { source, type, read, scale, otherwise, neverNegative, bounds, slot, written, when, bit } = field
+  const { source, type, read, scale, neverNegative, bounds, slot, written, when, bit } = field
   const plainLength = bounds === null ? 0 : plainLengthOf(bounds)
   const { head, tail } = signalFrame(field)
   const omitted = (why: DecimalFault | 'negative' | 'out of range') => `${source}|${type}|${why}`
@@ -99,7 +97,7 @@ function compileSignal(field: SignalField): WriteSignal {
   const write: WriteSignal = (context) => {
     if ((context.unwanted & bit) !== 0) return undefined
     const { record, root, up, captures } = context
-    const raw = read(record, root, up, captures) ?? otherwise
+    const raw = read(record, root, up, captures)
     const value = decimalFrom(raw)
     if (value === undefined) {
       const fault = decimalFault(raw)

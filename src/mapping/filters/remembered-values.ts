@@ -7,6 +7,7 @@ import type { Fix, SourcePlan } from '../compile/source-plan.ts'
 import type { DeviceMemory, Plain } from '../memory/device-memory.ts'
 import type { Memory } from '../memory/memory.ts'
 import { isRecord } from '../path/path-eval.ts'
+import { booleanFrom } from '../path/value.ts'
 import type { Reading } from '../read/reading.ts'
 
 type Remember = NonNullable<SourcePlan['remember']>
@@ -60,7 +61,7 @@ export function motionByMemory(
 ): boolean | null {
   const read = remember?.motion ?? null
   if (read === null || full === record) return null
-  return read(full, root === record ? full : root, up, captures) ?? null
+  return booleanFrom(read(full, root === record ? full : root, up, captures)) ?? null
 }
 
 /** Notes the values of the record. */

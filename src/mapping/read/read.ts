@@ -63,9 +63,12 @@ function isReadable(
   reading.fields = source.extraFields?.(reading) ?? ''
   reading.judged = source.watched.judgedBits(reading.present)
   takeTimeOfOldFix(reading, source.fix?.oldTime ?? 'fix')
-  if (reading.moving !== null && reading.gps?.includes(',"inMotion":') === true) reading.moving = null
-  else if (isMovingAt && reading.motionSpeed !== null && !Number.isNaN(reading.motionSpeed))
-    reading.moving ??= isMovingAt(entry.device, reading.motionSpeed, moment) ?? null
+  if (reading.moving !== null || isMovingAt !== null) {
+    const isInMessage = reading.gps?.includes(',"inMotion":') === true
+    if (isInMessage) reading.moving = null
+    else if (isMovingAt && reading.speed !== null)
+      reading.moving ??= isMovingAt(entry.device, reading.speed, moment) ?? null
+  }
   noteRead(reading, entry, moment)
   return true
 }

@@ -86,7 +86,7 @@ export class Reading implements RecordContext {
   leftOut = false
   /** Null where the source has no counters. */
   counters: RecordContext['counters'] = null
-  motionSpeed: number | null = null
+  speed: number | null = null
   zeroPosition = false
   // Numbers without a value here are set before they are read. With one, each reading has a box for it.
   latitude!: number

@@ -70,11 +70,3 @@ export const foundShape = <Value extends z.ZodType>(
   when: fieldWhen(),
   values: valuesOption(),
 })
-
-/** The same of a field that may have a value for messages without one. */
-export const valueShape = <Value extends z.ZodType>(value: Value, description?: string) => ({
-  ...foundShape(value, description),
-  default: value
-    .optional()
-    .describe('The value for messages that have none. It does not replace a value that cannot be used.'),
-})

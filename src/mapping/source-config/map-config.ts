@@ -2,14 +2,14 @@
 
 import { z } from 'zod'
 import { angleUnits, signalUnits, speedUnits } from '../fields/units.ts'
-import { constant, foundShape, scaling, unitsOf, valueShape } from './field-config.ts'
+import { constant, foundShape, scaling, unitsOf } from './field-config.ts'
 import { paths, text } from './path-options.ts'
 import { mapTime } from './time-config.ts'
 import { quantityOption } from '../plausibility/plausibility-config.ts'
 
 /** A number with a unit. */
 const numberShape = <Unit extends z.ZodType>(unit: Unit) => ({
-  ...valueShape(z.number(), constant),
+  ...foundShape(z.number(), constant),
   unit,
   ...scaling,
 })
@@ -48,7 +48,7 @@ const angle = () =>
 
 const inMotion = z
   .strictObject({
-    ...valueShape(z.boolean()),
+    ...foundShape(z.boolean()),
     from: z
       .enum(['speed'])
       .optional()
@@ -91,7 +91,7 @@ const signal = z.strictObject({
       'Type of the signal. Use OBD_LIFETIME_ODOMETER only for the total distance that the vehicle ' +
         'itself counts.',
     ),
-  ...valueShape(z.union([z.number(), text(40)]), constant),
+  ...foundShape(z.union([z.number(), text(40)]), constant),
   unit: unitsOf(
     signalUnits,
     (unit) => `A value in ${unit} is sent as it is: write \`value_unit: ${unit}\` in place of \`unit\``,
@@ -168,9 +168,6 @@ export const mapSchema = z
       'Speed. A value below zero, one that is not a number, or one above the bound of `plausibility` is ' +
         'omitted and counted.',
     ),
-    speed_units: text(100)
-      .default('KILOMETERS_PER_HOUR')
-      .describe('The unit in the payload. With another word the speed is sent as it is, without `unit`.'),
     heading: numberField(
       angle(),
       'Heading in degrees. 360 is sent as 0. A value outside of 0 to 360 (`plausibility`) is omitted and ' +

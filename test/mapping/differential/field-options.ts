@@ -149,13 +149,6 @@ export const fieldOptions: Readonly<Record<FieldOption, Partial<Record<Place, Ch
     in_motion: (random) => ({ path: undefined, value: random.chance(0.5) }),
     text: () => ({ path: undefined, value: 'always' }),
   },
-  default: {
-    ...everywhere(['speed', 'heading', 'signal'], (random) => ({
-      path: random.pick(['b', 'zz']),
-      default: 7,
-    })),
-    in_motion: (random) => ({ path: random.pick(['ok', 'zz']), default: true }),
-  },
   absent: everywhere(['time', ...values], (random, own) => ({
     path: random.pick([own, ['b', own]]),
     absent: random.pick([[0, 1, 2, 3], ['N', 1], ['', 5], [true]].slice(0, 3)),

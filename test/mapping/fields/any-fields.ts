@@ -57,7 +57,6 @@ const signal = record({
   how: field({
     ...reading(path, anyExpression),
     ...scaling,
-    default: constant('7.10'),
     unit: oneof(unitOf('km', 'mi'), constant('duration')),
     part: constant('ENGINE'),
     quantity,
@@ -91,7 +90,7 @@ export const anyMap = record(
   {
     time,
     latitude: angle,
-    speed: field({ ...reading(path), ...scaling, default: constant(5), unit: unitOf('mph', 'm/s') }),
+    speed: field({ ...reading(path), ...scaling, unit: unitOf('mph', 'm/s') }),
     heading: field({ ...reading(path), ...scaling }),
     in_motion: motion,
     signals: array(signal, { maxLength: 2 }),
