@@ -211,6 +211,7 @@ export type StateFacts = {
   /** Failures since the last CONNECT, the last one in words, and the addresses with the most of them. */
   TLS_HANDSHAKES_FAIL: { listener: string; detail: string; count: number; top: readonly string[] }
 
+  MESSAGE_SOURCE_PAUSED: { messageSource: string; clientId: string }
   /** `clientId`: of the connection; null for all of the source. `neverHeard`: none came since the start. */
   MESSAGE_SOURCE_SILENT: {
     messageSource: string

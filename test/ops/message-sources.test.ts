@@ -17,6 +17,7 @@ const link = {
   sinceMs: 1,
   sessionPresent: true,
   messages: 4,
+  isPausedLong: false,
   lastMessageMs: 1,
   losses: 3,
   lastFault: null,

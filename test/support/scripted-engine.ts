@@ -62,6 +62,7 @@ const link: LinkView = {
   sessionPresent: null,
   losses: 0,
   lastFault: null,
+  isPausedLong: false,
   messages: 0,
   lastMessageMs: null,
 }

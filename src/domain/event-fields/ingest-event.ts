@@ -40,7 +40,6 @@ export const ingestEventFields = {
     act: field<string>('what to do'),
     retryInMs: field<number>('time until the next try, in ms'),
   },
-  message_source_paused: { messageSource, clientId },
   message_source_limited: {
     messageSource,
     limit: field<'bindings_unseen' | 'no_stored_time'>(

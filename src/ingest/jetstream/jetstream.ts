@@ -82,8 +82,8 @@ const wasSilent: NatsFault = {
 }
 
 export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOptions): JetStreamBridge {
-  const { clock, random, emit } = deps
-  const { name: messageSource, member: clientId } = options
+  const { clock, random } = deps
+  const { name: messageSource } = options
   const credentials: NatsCredentials = { ...options }
   const report = createSetupReport(deps, options)
   let wanted = 0
@@ -189,7 +189,6 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     cancelPause = null
     if (wanted > 0 || isReleased) return
     accept(false)
-    emit({ kind: 'message_source_paused', messageSource, clientId })
   }
 
   // ---- stop

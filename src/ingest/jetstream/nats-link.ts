@@ -77,7 +77,7 @@ export function createNatsLink(deps: Deps, options: JetStreamOptions): NatsLink 
     const openedAtMs = clock.monotonic()
     current = made
     status.connected(`${schemeOf(options)}://${made.server} (NATS ${made.version})`)
-    if (isPaused) status.set('paused')
+    if (isPaused) pause()
     endWork = deps.opened(made)
     const error = await made.nc.closed()
     // reconnect() has said so already.
@@ -86,6 +86,11 @@ export function createNatsLink(deps: Deps, options: JetStreamOptions): NatsLink 
     endWork()
     delay.ended(clock.monotonic() - openedAtMs)
     lost(natsFault(error ?? Object.assign(new Error('closed'), { code: 'CLOSED' }), options))
+  }
+
+  function pause(): void {
+    status.set('paused')
+    status.reportPaused()
   }
 
   function lost(fault: NatsFault): void {
@@ -123,7 +128,8 @@ export function createNatsLink(deps: Deps, options: JetStreamOptions): NatsLink 
     reconnect,
     setPaused(next) {
       isPaused = next
-      if (current !== null) status.set(next ? 'paused' : 'connected')
+      if (current !== null && next) pause()
+      else if (current !== null) status.set('connected')
     },
     connection: () => current,
     brought: () => status.took(clock.monotonic()),

@@ -1,5 +1,5 @@
 // link-status.ts: the state of a connection of a bridge for /status, and the events that say when it is
-// connected, lost, paused and released. One for each link of any kind of bridge, over all its connections;
+// connected, lost and released. One for each link of any kind of bridge, over all its connections;
 // the link decides when the state changes.
 
 import type { Clock } from '../../std/clock.ts'
@@ -12,7 +12,7 @@ export type LinkStatus = {
   connected(url: string, session?: LinkSession): void
   /** It waits for the next try. */
   lost(fault: Pick<EventOf<'message_source_lost'>, 'reason' | 'detail' | 'act'>, retryInMs: number): void
-  /** It has been paused for `pauseAfterMs`. */
+  /** It has been paused for `pauseAfterMs`: that is a condition, until it is paused no more. */
   reportPaused(): void
   /** It has stopped. */
   released(session: EventOf<'message_source_released'>['session']): void
@@ -34,12 +34,14 @@ export function createLinkStatus(
   let sessionPresent: boolean | null = null
   let losses = 0
   let lastFault: string | null = null
+  let isPausedLong = false
   let messages = 0
   let lastMessageMs: number | null = null
 
   function set(next: LinkState): void {
     if (state === next) return
     state = next
+    isPausedLong = false
     sinceMs = clock.monotonic()
     since = clock.now()
   }
@@ -69,7 +71,7 @@ export function createLinkStatus(
       emit({ kind: 'message_source_lost', messageSource, clientId, reason, detail, act, retryInMs })
     },
     reportPaused() {
-      emit({ kind: 'message_source_paused', messageSource, clientId })
+      isPausedLong = state === 'paused'
     },
     released(session) {
       if (state !== 'stopped') emit({ kind: 'message_source_released', messageSource, clientId, session })
@@ -87,6 +89,7 @@ export function createLinkStatus(
       sessionPresent,
       losses,
       lastFault,
+      isPausedLong,
       messages,
       lastMessageMs,
     }),

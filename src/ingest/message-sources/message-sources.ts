@@ -45,7 +45,7 @@ import type {
   MessageSourceStatus,
   PartitionBudgets,
 } from './types.ts'
-import type { StateSource } from '../../domain/condition-state.ts'
+import type { State, StateSource } from '../../domain/condition-state.ts'
 import type { Emit } from '../../domain/event.ts'
 import { embeddedBrokerName } from '../../domain/message.ts'
 import { createSilenceWatch } from './silence-watch.ts'
@@ -142,10 +142,17 @@ export function createMessageSources(deps: Deps, entries: readonly SourceEntry[]
     publish: (name, topic, bytes) =>
       entries.find(({ source }) => source.name === name)?.source.publish?.(topic, bytes) ?? false,
     acked: () => feeds.reduce((sum, feed) => sum + feed.counters().acked, 0),
-    states: watch.states,
+    states,
     status: () => feeds.map((feed, index) => statusOf(feed, entries[index]!.source)),
     update,
     custodyFeeds: feeds.map((feed) => feed.custody),
+  }
+
+  function* states(): Generator<State> {
+    yield* watch.states()
+    for (const { source } of entries)
+      for (const { clientId, isPausedLong } of source.view().links)
+        if (isPausedLong) yield { code: 'MESSAGE_SOURCE_PAUSED', messageSource: source.name, clientId }
   }
 
   function statusOf(feed: FeedOfSource, source: MessageSource): MessageSourceStatus {

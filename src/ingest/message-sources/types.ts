@@ -161,6 +161,8 @@ export type LinkView = {
   /** Connections that ended, since the start. */
   losses: number
   lastFault: string | null
+  /** It takes nothing for so long that a person should know. */
+  isPausedLong: boolean
   /** Messages that it brought, since the start; when the last one came, monotonic. */
   messages: number
   lastMessageMs: number | null

@@ -15,6 +15,21 @@ export const messageSourceConditions = {
       'Look at the reason. Check the address, the user and the rules of the broker; `check --connect` tries the ' +
       'bridge. The bridge connects again automatically.',
   },
+  MESSAGE_SOURCE_AT_RISK: {
+    severity: 'warning',
+    meaning: 'The broker of a bridge would lose, strand or delay messages.',
+    act: 'Change the limits at the broker, or the options of the bridge.',
+  },
+} as const
+
+type SourceStateCode =
+  | 'MESSAGE_SOURCE_PAUSED'
+  | 'MESSAGE_SOURCE_SILENT'
+  | 'CUSTODY_WAITING'
+  | 'CUSTODY_OUTAGE'
+  | 'CUSTODY_STORE_FAILED'
+
+export const sourceStateConditions: ConditionTable<SourceStateCode> = {
   MESSAGE_SOURCE_PAUSED: {
     severity: 'warning',
     meaning:
@@ -23,17 +38,14 @@ export const messageSourceConditions = {
       'Follow the condition of the spool, or CUSTODY_OUTAGE. RabbitMQ and NATS keep the messages, or give them to another ' +
       'gateway. Of an MQTT broker, check how many it queues for one session: a Mosquitto drops beyond max_queued_messages ' +
       '(default 1000) without a word. Set it for the longest pause.',
+    cause: ({ messageSource, clientId }) => ({
+      key: `${messageSource} ${clientId}`,
+      what:
+        `Bridge ${quote(messageSource, 64)} (${quote(clientId, 64)}) takes no messages, because the gateway takes ` +
+        'nothing in.',
+      why: 'The broker or engine keeps them now, as far as its limits allow.',
+    }),
   },
-  MESSAGE_SOURCE_AT_RISK: {
-    severity: 'warning',
-    meaning: 'The broker of a bridge would lose, strand or delay messages.',
-    act: 'Change the limits at the broker, or the options of the bridge.',
-  },
-} as const
-
-type SourceStateCode = 'MESSAGE_SOURCE_SILENT' | 'CUSTODY_WAITING' | 'CUSTODY_OUTAGE' | 'CUSTODY_STORE_FAILED'
-
-export const sourceStateConditions: ConditionTable<SourceStateCode> = {
   MESSAGE_SOURCE_SILENT: {
     severity: 'warning',
     meaning: 'A bridge is connected and brings no messages for longer than silent_after.',

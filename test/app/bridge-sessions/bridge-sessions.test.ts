@@ -26,7 +26,7 @@ const bridgesOf = (options: object | object[]) =>
 async function run(spoolPath: string, options: object | object[], state: LinkState = 'connected') {
   const bridges = bridgesOf(options)
   const events: GatewayEvent[] = []
-  const counters = { messages: 0, lastMessageMs: null, losses: 0, lastFault: null }
+  const counters = { messages: 0, lastMessageMs: null, losses: 0, lastFault: null, isPausedLong: false }
   const link = { state, since: 0, sinceMs: 0, sessionPresent: true, ...counters }
   const sources = bridges.map(({ name, clientIds }) => ({
     name,

@@ -22,6 +22,7 @@ function engine(roles: readonly Role[], more: { lastMessageAt?: number; outstand
     losses: 0,
     lastFault: null,
     messages: 0,
+    isPausedLong: false,
     lastMessageMs: null,
   }
   return {

@@ -194,7 +194,7 @@ describe('room', () => {
     expect(link.received.at(-1)).toMatchObject({ cmd: 'disconnect' })
     expect(spool.open).toBe(0)
     expect(opened.world.ingest.counters()).toMatchObject({ received: 0, held: 0 })
-    expect(opened.eventsOf('message_source_paused').length).toBe(1)
+    expect([...opened.world.ingest.states()]).toMatchObject([{ code: 'MESSAGE_SOURCE_PAUSED' }])
     expect(opened.world.ingest.messageSources()[1]!.links).toMatchObject([{ state: 'paused' }])
     spool.setHold(null)
     const next = await broker.connection(1)
@@ -203,6 +203,7 @@ describe('room', () => {
     spool.commit()
     await eventually(() => next.ackWrites.length === 1)
     expect(opened.eventsOf('message_source_lost')).toEqual([])
+    expect([...opened.world.ingest.states()]).toEqual([])
   })
 
   test('it does not connect while the spool is full, says so, and connects when there is room', async () => {
@@ -211,7 +212,9 @@ describe('room', () => {
     const link = await broker.connection(0)
     link.destroy()
     spool.setHold('spool_full')
-    await eventually(() => opened.eventsOf('message_source_paused').length === 1)
+    await eventually(() =>
+      [...opened.world.ingest.states()].some(({ code }) => code === 'MESSAGE_SOURCE_PAUSED'),
+    )
     expect(broker.connections.length).toBe(1)
     spool.setHold(null)
     await broker.connection(1)
@@ -431,7 +434,7 @@ describe('connections of a bridge', () => {
     }
     await using made = await openBridge({}, { script, commits: 'auto', times: { connectTimeoutMs: 200 } })
     opened = made
-    await eventually(() => made.eventsOf('message_source_paused').length === 1)
+    await eventually(() => made.world.ingest.messageSources()[1]!.links[0]!.state === 'paused')
     await eventually(() => made.broker.connections[0]!.closed)
     made.spool.setHold(null)
     await eventually(() => made.eventsOf('message_source_connected').length === 1)

@@ -23,7 +23,7 @@ export const messageSourceEvents: EventTable<MessageSourceEvent> = {
         ? ''
         : ` It has unsubscribed ${bounded(removedFilters.join(', '), 200)}, which the config does not have any more.`),
     repeats: keyOf,
-    clears: { MESSAGE_SOURCE_DISCONNECTED: keyOf, MESSAGE_SOURCE_PAUSED: keyOf },
+    clears: { MESSAGE_SOURCE_DISCONNECTED: keyOf },
   },
   message_source_lost: {
     level: 'warn',
@@ -37,17 +37,6 @@ export const messageSourceEvents: EventTable<MessageSourceEvent> = {
         what: `Bridge ${linkText(event)} is not connected. Its messages wait at the broker, as far as it keeps them.`,
         why: sentence(event.detail),
         act: event.act,
-      }),
-    },
-  },
-  message_source_paused: {
-    level: 'warn',
-    repeats: keyOf,
-    raises: {
-      MESSAGE_SOURCE_PAUSED: (event) => ({
-        key: keyOf(event),
-        what: `Bridge ${linkText(event)} takes no messages, because the gateway takes nothing in.`,
-        why: 'The broker or engine keeps them now, as far as its limits allow.',
       }),
     },
   },
