@@ -41,7 +41,11 @@ export function devicesText(
   {
     now,
     values,
-  }: Shown<{ find?: string | undefined } & { [name in (typeof filters)[number]]?: string | undefined }>,
+  }: Shown<
+    { find?: string | undefined; state?: DeviceState | undefined } & {
+      [name in (typeof filters)[number]]?: string | undefined
+    }
+  >,
 ): Block[] {
   const { find } = values
   const given = filters.filter((name) => values[name] !== undefined)
@@ -54,6 +58,8 @@ export function devicesText(
         ].join(' and ')}.`
   const notRead = restored ? [] : ['The records of the time before the start are not read yet.']
   if (total === 0) return [none, ...notRead, ...clientLines(clients, now)]
+  const { state } = values
+  const found = state === undefined ? total : states[state]
   const rows = devices.map((device) => [
     cut(device.device),
     device.listed ? cut(device.assetId ?? '-') : kindTexts[device.kind],
@@ -69,7 +75,7 @@ export function devicesText(
     ...notRead,
     '',
     { caption: 'devices', head, rows },
-    ...(devices.length < total ? [`and ${total - devices.length} more`] : []),
+    ...(devices.length < found ? [`and ${found - devices.length} more`] : []),
     ...withheldLines(devices),
     ...clientLines(clients, now),
     ...(clientsForgotten === 0

@@ -17,20 +17,6 @@ async function pipeline() {
 }
 
 describe('commands on the running daemon', () => {
-  test('dead-letters lists the causes of dead letters', async () => {
-    const { url } = await pipeline()
-    const { status, stdout } = await runCli(['dead-letters', '--url', url])
-    expect(status).toBe(0)
-    expect(stdout).toMatch(
-      /^1 message +NOT_JSON +mapping +NOT_JSON +trucks +1 +just now +just now +The message is not JSON: /m,
-    )
-    expect(stdout).toMatch(
-      /^1 message +NO_SOURCE +mapping +NO_SOURCE +- +0 +just now +just now +No source takes the topic/m,
-    )
-    const json = await runCli(['dead-letters', 'list', '--json', '--url', url])
-    expect(JSON.parse(json.stdout)).toMatchObject({ scanned: 2, more: false })
-  })
-
   test('dead-letters remap prints the result, and with --dry-run the expected one', async () => {
     const { url } = await pipeline()
     const dry = await runCli(['dead-letters', 'remap', '--dry-run', '--reason', 'NOT_JSON', '--url', url])
