@@ -69,7 +69,7 @@ describe('a client whose messages name no device', () => {
       const view = await ask(key)
       expect(view).toMatchObject({ device: 'truck-7', state: 'not_mapped', messages: 0 })
       expect(view.why).toMatch(
-        /It connected as client "truck-7", user "depot", from 127\.0\.0\.1, at 20.*Z, /,
+        /It connected as client "truck-7", user "depot", from 127\.0\.0\.1, at 20\S+ \S+ \S+, /,
       )
       expect(view.why).toContain('It sent 1 message that names no device, on "telemetry/v1/truck-7" ')
       expect(view.why).toContain('No source takes this topic')

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { zonedTime } from '../../src/std/clock.ts'
 import { stateOf } from '../../src/app/device-monitor/device-state-text.ts'
 import type { DeviceRecordView, Loss } from '../../src/device-records/device-records.ts'
 import { defaultProvider } from '../../src/domain/ids.ts'
@@ -77,9 +78,9 @@ type Case = {
 const iso = (at: number) => new Date(at).toISOString()
 const cases = timedCases(new URL('device-state-text.yaml', import.meta.url), now) as Case[]
 const times: Record<string, string> = {
-  '{-1h}': iso(now - hour),
-  '{-2h}': iso(now - 2 * hour),
-  '{-300ms}': iso(now - 300),
+  '{-1h}': zonedTime(now - hour),
+  '{-2h}': zonedTime(now - 2 * hour),
+  '{-300ms}': zonedTime(now - 300),
 }
 
 test.each(cases)(

@@ -6,10 +6,12 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { presentOf } from '../../src/ops/conditions/causes.ts'
 import { useTimeZone, zonedTime } from '../../src/std/clock.ts'
 import { runCli } from '../support/cli-world.ts'
 import { configText } from '../support/config-text.ts'
 import { newFolder } from '../support/folders.ts'
+import { stateSamples } from '../support/event-samples.ts'
 import { messageOf, startPipeline } from '../support/pipeline-world.ts'
 
 afterEach(() => useTimeZone(undefined))
@@ -47,6 +49,13 @@ test('page and commands have the zone of the gateway, JSON has UTC, and a reload
   await writeFile(join(pipeline.folder, 'gateway.yaml'), config('Europe/Berlin')(pipeline.baseUrl))
   await pipeline.gateway.reload('by the test')
   expect((await read('/page/devices')).zone).toBe('Europe/Berlin')
+})
+
+test('what conditions say has times of the zone, which is shown, and none of another one', () => {
+  useTimeZone('Asia/Kolkata')
+  const texts = Object.values(stateSamples).map((state) => JSON.stringify(presentOf(state).cause))
+  expect(texts.filter((text) => text.includes('GMT+5:30')).length).toBeGreaterThan(9)
+  expect(texts.filter((text) => /\dT\d\d:\d\d/.test(text))).toEqual([])
 })
 
 test('a command of a machine in another zone writes the zone of the gateway', async () => {

@@ -1,6 +1,6 @@
 // device-state-text.ts: the state of a device (domain/device-state.ts), since when, and why in a sentence.
 
-import { isoTime, isoTimeOrNull, type EpochMs } from '../../std/clock.ts'
+import { isoTime, isoTimeOrNull, zonedTime, type EpochMs } from '../../std/clock.ts'
 import { formatAgo, formatDuration, plural } from '../../std/quantity.ts'
 import { assertNever } from '../../std/assert.ts'
 import { bounded, quote } from '../../std/quote.ts'
@@ -88,7 +88,7 @@ function refusalOfService({ accepted, refused }: DeviceRecordView, now: EpochMs)
   const since =
     accepted === null
       ? 'never accepted anything of it'
-      : `accepted nothing of it since ${isoTime(accepted.at)}`
+      : `accepted nothing of it since ${zonedTime(accepted.at)}`
   const { reason, detail, requestId, at } = refused!
   const why = [reason ?? 'no reason', ...(detail === null ? [] : [detail])].join(': ')
   return `The service ${since}. Its last answer, ${agoOf(at, now)}: ${bounded(why)} (requestId ${requestId ?? 'none'}).`
@@ -157,8 +157,8 @@ function repeatingText({ messages, newAt, from, isOneMessage }: Repeating, now: 
   const what = isOneMessage ? 'its last message' : 'earlier messages'
   const last =
     newAt === null
-      ? `No new one came in the ${formatDuration(Math.max(0, now - from))} since ${isoTime(from)}.`
-      : `The last new one came at ${isoTime(newAt)}, ${agoOf(newAt, now)}.`
+      ? `No new one came in the ${formatDuration(Math.max(0, now - from))} since ${zonedTime(from)}.`
+      : `The last new one came at ${zonedTime(newAt)}, ${agoOf(newAt, now)}.`
   return `It repeats ${what} (${messages} times). ${last}`
 }
 
@@ -194,7 +194,7 @@ function clientTexts({ client, topics, now }: Known): readonly string[] {
   const from = address === null ? '' : `, from ${address}`
   const connection =
     state === 'connected'
-      ? `It connected as client ${quote(clientId, 64)}${user}${from}, at ${isoTime(since)}, ${agoOf(since, now)}.`
+      ? `It connected as client ${quote(clientId, 64)}${user}${from}, at ${zonedTime(since)}, ${agoOf(since, now)}.`
       : `${connectionText(client, now).slice(0, -1)}: client ${quote(clientId, 64)}${user}${from}.`
   if (unnamed !== null) return [connection, unnamedText(unnamed, { topics, now })]
   const { messages, subscriptions } = traffic

@@ -4,6 +4,7 @@
 
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
+import { zonedTime } from '../../std/clock.ts'
 import type { DeliveryConfig } from '../../delivery/config.ts'
 import { listenUrlText, type IngestConfig } from '../../ingest/config.ts'
 import { opsUrlText, type OpsConfig } from '../../ops/config.ts'
@@ -116,13 +117,9 @@ export function certificateText(certificate: ConfigCertificate, now: number): st
   const { use, name, subject, notBeforeMs, notAfterMs } = certificate
   const about = `The certificate of ${uses[use](name)} (${subject})`
   const state = certificateState(certificate, now)
-  if (state === 'expired') return `${about} has expired at ${timeText(notAfterMs)}.`
-  if (state === 'not_yet_valid') return `${about} is not valid before ${timeText(notBeforeMs)}.`
-  return `${about} is valid until ${timeText(notAfterMs)}.`
-}
-
-function timeText(ms: number): string {
-  return new Date(ms).toISOString().replace('.000Z', 'Z')
+  if (state === 'expired') return `${about} has expired at ${zonedTime(notAfterMs)}.`
+  if (state === 'not_yet_valid') return `${about} is not valid before ${zonedTime(notBeforeMs)}.`
+  return `${about} is valid until ${zonedTime(notAfterMs)}.`
 }
 
 export const certificateCure =

@@ -1,7 +1,7 @@
 // delivery-conditions.ts: the conditions of endpoints, credentials, held batches and answers. Deliveries that
 // stand still or are slow: slow-delivery-conditions.ts.
 
-import { isoTime } from '../../std/clock.ts'
+import { zonedTime } from '../../std/clock.ts'
 import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import { heldReasons, type HeldReason } from '../../domain/held.ts'
@@ -79,7 +79,7 @@ export const deliveryConditions: ConditionTable<DeliveryCode> = {
     cause: ({ provider, why, expiresAt }) => ({
       key: provider,
       what: `Cannot refresh the credentials${forProvider(provider)}. The old ones stay in use.`,
-      why: sentence(why) + (expiresAt === null ? '' : ` The old ones expire at ${isoTime(expiresAt)}.`),
+      why: sentence(why) + (expiresAt === null ? '' : ` The old ones expire at ${zonedTime(expiresAt)}.`),
     }),
   },
   CLOCK_OFF: {
@@ -198,7 +198,7 @@ function heldFor(held: StateFacts['BATCHES_HELD']): Cause {
   const what = `${plural(batches, 'batch', 'batches')} with ${plural(payloads, 'payload')}`
   return {
     key: `${provider}|${reason}`,
-    what: `Held${forProvider(provider)}: ${what}, the oldest since ${isoTime(oldestAt)}.`,
+    what: `Held${forProvider(provider)}: ${what}, the oldest since ${zonedTime(oldestAt)}.`,
     why:
       `Reason ${reason}: ${heldReasons[reason]}. Latest: batch ${batchId}: ${sentence(why)}` +
       (requestId === null ? '' : ` requestId ${requestId}.`),

@@ -1,7 +1,7 @@
 // device-conditions.ts: the conditions of devices: those that are silent, map to nothing, repeat, or send
 // what cannot be.
 
-import { isoTime } from '../../std/clock.ts'
+import { zonedTime } from '../../std/clock.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import type { SilenceBasis, SilentPart, StateFacts } from '../../domain/condition-state.ts'
@@ -38,7 +38,7 @@ export const deviceConditions: ConditionTable<DeviceCode> = {
       what:
         sinceAt === null
           ? `No device has sent anything yet, for ${formatDuration(silentMs)}.`
-          : `No device has sent anything since ${isoTime(sinceAt)}.`,
+          : `No device has sent anything since ${zonedTime(sinceAt)}.`,
       why: `${silenceReasons[basis]} ${formatDuration(limitMs)}.${quiet ? ' This is a quiet hour or day.' : ''}`,
       severity: quiet ? 'info' : 'warning',
     }),
@@ -52,7 +52,7 @@ export const deviceConditions: ConditionTable<DeviceCode> = {
     cause: ({ devices, total, of }) => {
       const shown = devices.slice(0, devicesShown).map(({ device, assetId, lastAt }) => {
         const asset = assetId === device ? '' : ` (asset ${quote(assetId, 40)})`
-        return `${quote(device, 40)}${asset} since ${isoTime(lastAt)}`
+        return `${quote(device, 40)}${asset} since ${zonedTime(lastAt)}`
       })
       const more = total > shown.length ? `, and ${total - shown.length} more` : ''
       return {
@@ -75,7 +75,7 @@ export const deviceConditions: ConditionTable<DeviceCode> = {
         devices === of && of < total ? `${devices} of ${total} devices` : `${devices} of ${of} devices`
       return {
         key: part === 'all' ? 'all' : `${part} ${name}`,
-        what: `${among}${which} are silent since ${isoTime(lastAt)}.`,
+        what: `${among}${which} are silent since ${zonedTime(lastAt)}.`,
         why:
           `They sent their last messages within ${formatDuration(withinMs)}, and other devices send on. ` +
           `Some of them: ${examples}.`,
@@ -257,7 +257,7 @@ function lostText({ source, field, since, devices, of, isByMapping }: StateFacts
   const when = isByMapping ? 'since the mapping was changed at' : 'any more, the first of them since'
   return (
     `${devices} of ${plural(of, 'device')} that sent ${fieldText(field)} (source ${quote(source, 64)}) send none ` +
-    `${when} ${isoTime(since)}.`
+    `${when} ${zonedTime(since)}.`
   )
 }
 

@@ -1,7 +1,7 @@
 // slow-delivery-conditions.ts: the conditions of a delivery that stands still, or works and not well; and
 // what a person can do for each reason.
 
-import { isoTime } from '../../std/clock.ts'
+import { zonedTime } from '../../std/clock.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
 import type { StallReason } from '../../domain/condition-state.ts'
@@ -48,7 +48,7 @@ export const slowDeliveryConditions: ConditionTable<SlowCode> = {
       key: provider,
       what:
         `The service does not answer${forProvider(provider)}: ${plural(requests, 'request')} to ` +
-        `${bounded(url)} without an answer, the oldest since ${isoTime(oldestAt)}.`,
+        `${bounded(url)} without an answer, the oldest since ${zonedTime(oldestAt)}.`,
       why: 'It takes more than twice as long as the last answers, or more than 30 s.',
       present: requests,
     }),
@@ -113,7 +113,7 @@ export const slowDeliveryConditions: ConditionTable<SlowCode> = {
       key: provider,
       what:
         `The backlog grows${forProvider(provider)}: ${plural(payloads, 'payload')} wait` +
-        `${oldestAt === null ? '' : `, the oldest since ${isoTime(oldestAt)}`}.`,
+        `${oldestAt === null ? '' : `, the oldest since ${zonedTime(oldestAt)}`}.`,
       why:
         `${ratePerS.toFixed(1)} payloads a second are delivered, and more come in: ` +
         `${grownBy} more wait than a minute ago.`,
@@ -144,7 +144,7 @@ export const slowDeliveryConditions: ConditionTable<SlowCode> = {
       key: provider,
       what:
         `The service asked for a wait of ${formatDuration(askedMs)} (Retry-After)${forProvider(provider)}. ` +
-        `The gateway waits ${formatDuration(waitMs)}, until ${isoTime(untilAt)}.`,
+        `The gateway waits ${formatDuration(waitMs)}, until ${zonedTime(untilAt)}.`,
       why: `${askedMs > waitMs ? 'The gateway waits at most 10 min. ' : ''}requestId ${requestId ?? 'none'}.`,
     }),
   },
@@ -181,11 +181,11 @@ const reasons: Record<StallReason, { why: string; act?: string }> = {
 function stallOf(stall: StateFacts['DELIVERY_STALLED']): Cause {
   const { provider, reason, sinceAt, untilAt, lastAnswer } = stall
   const { why, act } = reasons[reason]
-  const next = untilAt === null ? '' : ` Next try at ${isoTime(untilAt)}.`
+  const next = untilAt === null ? '' : ` Next try at ${zonedTime(untilAt)}.`
   const answer = lastAnswer === null ? '' : ` Last failure: ${bounded(sentence(lastAnswer))}`
   return {
     key: provider,
-    what: `Nothing is delivered${forProvider(provider)} since ${isoTime(sinceAt)}. Data is kept.${next}`,
+    what: `Nothing is delivered${forProvider(provider)} since ${zonedTime(sinceAt)}. Data is kept.${next}`,
     why: `${why}${answer}`,
     ...(act === undefined ? {} : { act }),
   }

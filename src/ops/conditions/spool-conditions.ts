@@ -1,6 +1,6 @@
 // spool-conditions.ts: the conditions of the spool and its disk: limits, lost and damaged files.
 
-import { isoTime } from '../../std/clock.ts'
+import { zonedTime } from '../../std/clock.ts'
 import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
 import { keptStores, type KeptStore } from '../../domain/kept-store.ts'
@@ -80,7 +80,7 @@ export const spoolStateConditions: ConditionTable<StateCode> = {
       'Check the disk (dmesg, SMART, `iostat -x`), or the server that the spool is on. It continues automatically. If it ' +
       'does not, repair the disk and restart the gateway; where that does not end it, restart the machine.',
     cause: ({ sinceAt, ageMs }) => ({
-      what: `A write to the spool hangs since ${isoTime(sinceAt)}, for ${formatDuration(ageMs)}.`,
+      what: `A write to the spool hangs since ${zonedTime(sinceAt)}, for ${formatDuration(ageMs)}.`,
       why: 'The disk does not end it. Senders get no acknowledgement and keep their messages.',
     }),
   },
@@ -156,7 +156,7 @@ export const spoolStateConditions: ConditionTable<StateCode> = {
       'Nothing, where that is meant. Otherwise its file system was not mounted: stop the gateway, copy this ' +
       'spool, and mount it. In production set spool.create to false.',
     cause: ({ path, at }) => ({
-      what: `A new spool was made at ${path}, ${isoTime(at)}.`,
+      what: `A new spool was made at ${path}, ${zonedTime(at)}.`,
       why: 'There was none, and spool.create is true.',
     }),
   },

@@ -5,6 +5,7 @@
 // The texts of Node are not used; the code is, to search for it. OpenSSL's reason is, where it alone knows.
 
 import { isIPv6 } from 'node:net'
+import { zonedTime } from '../clock.ts'
 import { codeOf, messageOf } from '../gateway-error.ts'
 import { bounded, quote } from '../quote.ts'
 
@@ -216,7 +217,7 @@ export function networkFault(
   if (row === undefined) return null
   const { peer, host, address, options, ports } = place
   const Peer = peer.charAt(0).toUpperCase() + peer.slice(1)
-  const now = `${new Date(at).toISOString().slice(0, 19)}Z`
+  const now = zonedTime(at)
   const own = { peer, Peer, address, now, host: quote(host), ports: ports === undefined ? '' : ` ${ports}` }
   const words: Record<string, string> = { ...own, ...options }
   const said = (text: Text) => {
