@@ -1,7 +1,8 @@
 // level.ts: the packages level and classic-level on the simulated disk: what the daemon calls of them.
 //
-// Calls end in their order, each after the delay of the disk, and have their effect at that moment. With a
-// process that is killed before, there was none, but for the write that runs: it may have happened.
+// Calls end in their order, each after the delay of the disk, and have their effect at that moment: reads among
+// themselves, beside the write that runs. With a process that is killed before, there was none, but for the write that
+// runs: it may have happened.
 
 import { Database, type WriteOp } from '../machine/database.ts'
 import { machine } from '../machine/current.ts'
@@ -17,6 +18,7 @@ export class ClassicLevel {
   private readonly path: string
   private readonly life = machine().kernel.life
   private last: Promise<unknown> = Promise.resolve()
+  private lastRead: Promise<unknown> = Promise.resolve()
 
   constructor(path: string) {
     this.path = path
@@ -115,6 +117,7 @@ export class ClassicLevel {
   }
 
   close(): Promise<void> {
+    this.last = Promise.all([this.last, this.lastRead])
     return this.inTurn('db-close', () => {
       if (this.database !== null) this.database.lockedBy = null
       this.database = null
@@ -130,13 +133,17 @@ export class ClassicLevel {
   private inTurn<T>(call: DiskCall, effect: () => T): Promise<T> {
     const { disk, kernel } = machine()
     if (this.life !== kernel.life) return new Promise<never>(() => undefined)
-    const done = this.last.then(() =>
+    const isRead = call === 'db-read'
+    const before = isRead ? this.lastRead : this.last
+    const done = before.then(() =>
       disk.later(call, this.path, () => {
         if (call !== 'db-write') disk.strike(call, this.path)
         return effect()
       }),
     )
-    this.last = done.catch(() => undefined)
+    const ended = done.catch(() => undefined)
+    if (isRead) this.lastRead = ended
+    else this.last = ended
     return done
   }
 }
