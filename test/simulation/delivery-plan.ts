@@ -33,9 +33,12 @@ export type DeliveryPlan = {
 /** `delivery.errors`, in ms: the wait before each further attempt. */
 export type RetryDelays = Readonly<Record<string, readonly number[]>>
 
+/** A reload puts them in force. */
+export type RulesChange = { atMs: number; retryDelays: RetryDelays }
+
 const usualDelays: RetryDelays = { Validation: [5000, 20_000], default: [1000, 5000, 20_000] }
 /** One failure more is the last one. */
-const shortDelays: RetryDelays = { Validation: [5000], default: [1000] }
+export const shortDelays: RetryDelays = { Validation: [5000], default: [1000] }
 /** The first failure is. */
 const noDelays: RetryDelays = { Validation: [], default: [] }
 

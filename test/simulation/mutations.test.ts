@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { mutations, notFoundYet } from './mutations.ts'
+import { mutations } from './mutations.ts'
 
 /** Seeds that may hold although there is a mistake, in portions: the first that fails ends the search. */
 const seedsMax = 2000
@@ -27,14 +27,7 @@ async function firstFailure(name: string): Promise<string | null> {
 }
 
 describe('the simulation finds a daemon in which', () => {
-  for (const { name } of mutations) {
-    const why = notFoundYet.get(name)
-    test.skipIf(why !== undefined)(
-      `${name}${why === undefined ? '' : ` (not yet: ${why})`}`,
-      { timeout: 1_800_000 },
-      async () => {
-        expect(await firstFailure(name)).toMatch(/^seed \d+ /m)
-      },
-    )
-  }
+  test.each(mutations)('$name', { timeout: 1_800_000 }, async ({ name }) => {
+    expect(await firstFailure(name)).toMatch(/^seed \d+ /m)
+  })
 })

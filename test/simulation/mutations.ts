@@ -6,8 +6,6 @@ import { ingestMutations } from './mutations/ingest-mutations.ts'
 import { settleMutations } from './mutations/settle-mutations.ts'
 import { spoolMutations } from './mutations/spool-mutations.ts'
 
-export { notFoundYet } from './mutations/not-found-yet.ts'
-
 export type Mutation = {
   name: string
   /** Below src. */

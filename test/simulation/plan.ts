@@ -6,7 +6,7 @@ import { mayLosePosition, packetBytesMax, sourcesOf } from './world/contents.ts'
 import { drawDevices } from './world/device-plans.ts'
 import type { DevicePlan } from './world/fleet.ts'
 import { deliveryText, drawDelivery, drawProviders, mayFail } from './delivery-plan.ts'
-import type { DeliveryPlan, ProviderPlan } from './delivery-plan.ts'
+import type { DeliveryPlan, ProviderPlan, RulesChange } from './delivery-plan.ts'
 import type { Habit } from './acts/operator.ts'
 import { ingestOf, providersOf, themed, themeOf, type Theme } from './themes.ts'
 
@@ -20,6 +20,8 @@ export type Plan = {
   config: (delivery: DeliveryPlan, isPositionLost?: boolean) => string
   /** In this part of the safety phase the position is lost. */
   positionLoss: { fromMs: number; toMs: number } | null
+  /** From then on the rules of failures are others. */
+  rulesChange: RulesChange | null
   /** The clock of the machine goes on without power. Without it, a server of the time sets it after each boot. */
   hasClockBattery: boolean
   /** `delivery.backoff.max` */
@@ -77,7 +79,8 @@ export function drawPlan(seed: number, random: Random): Plan {
   const hasClockBattery = random.chance(0.9)
   const clock = hasClockBattery ? every(0.15, safetyMs / 3) : 0
   // With short waits a service that fails is soon unavailable.
-  const backoffS = random.pick([60, 60, 2])
+  const drawnS = random.pick([60, 60, 2])
+  const backoffS = theme === 'backoffs' ? 60 : drawnS
   const isClockWrong = clock > 0 || !hasClockBattery
   const loss = isClockWrong ? null : drawLoss(createRandom(seed ^ 0x7a3d5c1b), safetyMs)
   const plan: Plan = {
@@ -93,6 +96,7 @@ export function drawPlan(seed: number, random: Random): Plan {
     config: (delivery, isPositionLost = false) =>
       configText({ providers, delivery, ingest, spoolMiB, hasClockBattery, backoffS, isPositionLost }),
     positionLoss: loss,
+    rulesChange: null,
     hasClockBattery,
     backoffS,
     safetyMs,

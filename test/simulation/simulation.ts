@@ -13,7 +13,7 @@ import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { createRandom } from '../support/random.ts'
 import type { EndAct, World } from './acts/act.ts'
 import { awayAct, bootClock, clockAct, dropAct, showSynchronized } from './acts/world-acts.ts'
-import { backUp, diskAct, slowWrites } from './acts/disk-acts.ts'
+import { backUp, diskAct, lowDisk, slowWrites } from './acts/disk-acts.ts'
 import { createFlips } from './acts/flip-acts.ts'
 import { createKeys } from './acts/key-acts.ts'
 import { configPath, createDaemon, spoolPath } from './daemon.ts'
@@ -131,7 +131,10 @@ export async function runSeed(
       if (event.kind === 'lane_rotated') rotated(world)
       if (event.kind === 'spool_held') fleet.held(true)
       if (event.kind === 'spool_resumed' || event.kind === 'gateway_starting') fleet.held(false)
-      if (event.kind === 'spool_resumed') resumed(world)
+      if (event.kind === 'spool_resumed') {
+        fleet.resumed()
+        resumed(world)
+      }
       if (event.kind === 'endpoint_changed' && event.state === 'available')
         world.endpoints.available(event.provider, { atMs: kernel.monotonicMs, life: kernel.life })
       if (event.kind === 'endpoint_changed' && event.state === 'unavailable') {
@@ -217,6 +220,7 @@ export async function runSeed(
     kernel.at(positionLoss.fromMs, () => losePosition(world, true))
     kernel.at(Math.min(positionLoss.toMs, plan.safetyMs), () => losePosition(world, false))
   }
+  if (plan.rulesChange !== null) kernel.at(plan.rulesChange.atMs, operator.changeRules)
   // What cannot become right again ends the run.
   const judges = [fleet, ...services, world.endpoints, conditions]
   const isDecided = () => broken.length > 0 || judges.some(({ wrong }) => wrong.length > 0)
@@ -371,7 +375,9 @@ function isCalm(world: World): boolean {
 function knownOf({ fleet, services, operator, ends, plan, flips, said: { positions } }: World) {
   const isRefusedRepeatSplit = plan.delivery.onRefusedRepeat === 'split'
   const { retryDelays } = plan.delivery
-  const circumstances = { retryDelays, acts: operator.acts, troubles: ends.troubles, isRefusedRepeatSplit }
+  const { rulesChange } = plan
+  const { acts } = operator
+  const circumstances = { retryDelays, rulesChange, acts, troubles: ends.troubles, isRefusedRepeatSplit }
   const { isConfigNew } = operator
   return { fleet, services, positions, circumstances, isConfigNew, isPatient: plan.isPatient, flips }
 }
@@ -589,7 +595,7 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     const index = random.below(services.length)
     const service = services[index]!
     const provider = plan.providers[index]!
-    const share = random.pick([0.3, 0.7, 1, 1])
+    const share = plan.theme === 'backoffs' ? 0.7 : random.pick([0.3, 0.7, 1, 1])
     const usual = { mayFail: mayFail(provider), remembers: provider.repeat === 'same' }
     const fault = faultOf(plan.theme, random) ?? drawFault(random, usual)
     // What lasts goes on below what comes and ends meanwhile.
@@ -601,7 +607,11 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     }
   },
   disk(world) {
-    const act = hasSlowWrites(world.plan.theme) ? slowWrites : diskAct
+    const { theme } = world.plan
+    // What stops when one ends, stops in order.
+    if (theme === 'full' && world.ends.troubles.some(({ toMs }) => toMs === Infinity)) return undefined
+    const usual = hasSlowWrites(theme) ? slowWrites : diskAct
+    const act = theme === 'full' && world.random.chance(0.5) ? lowDisk : usual
     return world.causes.act(world.ends.faulty(act(world)))
   },
   away: awayAct,
@@ -649,6 +659,7 @@ function stopNow({ machine, daemon, fleet, random, ends }: World): void {
 const cutShares = { rotation: 0.4, session: 0.12, slowSession: 0.5 } as const
 const failShare = 0.3
 const resumedShare = 0.4
+const slowStopMs = 3000
 const failMs = 2000
 
 /** The power is cut, or the next write fails. */
@@ -669,7 +680,11 @@ function resumed(world: World): void {
   fleet.sendAtOnce()
   if (!random.chance(resumedShare)) return
   machine.kernel.afterEvents(random.below(20), () => {
-    if (!world.isSettling) stopNow(world)
+    if (world.isSettling) return
+    // A slow disk is no fault: all that was read is taken in, one message after the other.
+    const slow = { call: 'db-write', path: storePath, ms: 100 + random.below(400) } as const
+    machine.kernel.at(slowStopMs, machine.disk.stall(slow))
+    stopNow(world)
   })
 }
 

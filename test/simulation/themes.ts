@@ -11,10 +11,12 @@
 //   lanes      backlogs become backfill again and again, and the file that knows the numbers of lanes is lost
 //   forget     a device is forgotten just when it sends, and the process ends
 //   flips      bits of chunks flip, in keys and values, while they wait for a service that fails
+//   backoffs   a service that fails for so long that the batches wait long between their tries
+//   rules      payloads fail in several ways, and a reload gives each rule fewer steps
 //   full       a spool with room for a few payloads, and writes of one message: others wait, also when the gateway stops
 
 import { createRandom, type Random } from '../support/random.ts'
-import type { ProviderPlan } from './delivery-plan.ts'
+import { shortDelays, type ProviderPlan, type RetryDelays } from './delivery-plan.ts'
 import type { DevicePlan } from './world/fleet.ts'
 import type { IngestPlan, Plan } from './plan.ts'
 import type { Fault } from './world/service-faults.ts'
@@ -32,6 +34,8 @@ const shares = {
   lanes: 0.01,
   forget: 0.01,
   flips: 0.015,
+  backoffs: 0.015,
+  rules: 0.01,
 } as const
 export type Theme = keyof typeof shares
 
@@ -56,7 +60,7 @@ export function providersOf(
   const random = createRandom(seed ^ 0x2b0c1f77)
   if (theme === 'requeue') return providers.map((one) => ({ ...one, onRepeat: 'hold', refusesEvery: 0 }))
   if (theme === 'full') return providers.map((one) => ({ ...one, refusesEvery: 0 }))
-  if (theme !== 'answers') return [...providers]
+  if (theme !== 'answers' && theme !== 'rules') return [...providers]
   return providers.map((provider) => {
     const repeat = random.pick(['conflict', 'fresh'] as const)
     const onRepeat = repeat === 'conflict' ? random.pick(['resend', 'hold'] as const) : 'hold'
@@ -72,6 +76,9 @@ export function ingestOf(theme: Theme | null, drawn: IngestPlan): IngestPlan {
 export function themed(plan: Plan, theme: Theme | null): Plan {
   return theme === null ? plan : { ...plan, ...planOf[theme](plan) }
 }
+
+/** A payload that failed twice in one way has no further step by `shortDelays`. */
+const manySteps: RetryDelays = { Validation: [1000, 2000], default: [1000, 2000, 8000] }
 
 const none = {
   ...({ kill: 0, powerCut: 0, stop: 0, network: 0, service: 0 } as const),
@@ -155,6 +162,20 @@ const planOf: Readonly<Record<Theme, (plan: Plan) => Partial<Plan>>> = {
     delivery: { ...delivery, timeoutS: 5, lingerS: 1, maxInFlight: 2 },
     everyMs: { ...everyMs, ...none, service: 20_000, disk: 8000 },
   }),
+  rules: ({ devices, delivery, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map((device) => ({ ...inBursts(device), isDoomed: false })),
+    delivery: { ...delivery, payloadsMax: 20, lingerS: 1, retryDelays: manySteps },
+    rulesChange: { atMs: 0.5 * minuteMs, retryDelays: shortDelays },
+    everyMs: { ...everyMs, ...none, service: 4000 },
+  }),
+  backoffs: ({ devices, delivery, everyMs }) => ({
+    safetyMs: 2 * minuteMs,
+    lookEveryMs: 1000,
+    devices: devices.map((device) => ({ ...device, burst: 1, everyMs: 3000 * devices.length })),
+    delivery: { ...delivery, timeoutS: 5, lingerS: 0, maxInFlight: 2 },
+    everyMs: { ...everyMs, ...none, service: 10_000 },
+  }),
   cuts: ({ devices, delivery, everyMs }) => ({
     safetyMs: minuteMs,
     devices: devices.slice(0, 2).map(inBursts),
@@ -214,7 +235,9 @@ export function faultOf(theme: Theme | null, random: Random): Fault | null {
       () => ({ kind: 'status', status: random.pick([500, 503]), processes: random.chance(0.5) }),
       () => ({ kind: 'reset', when: random.pick(['before', 'after']) }),
     ])()
-  if (theme === 'flips') return { kind: 'status', status: 503, processes: false }
+  if (theme === 'flips' || theme === 'backoffs') return { kind: 'status', status: 503, processes: false }
+  if (theme === 'rules')
+    return { kind: 'some failed', share: 0.6, errorTypes: ['Throttled', 'Validation', 'Busy'] }
   if (theme !== 'answers') return null
   return random.pick<() => Fault>([
     () => ({

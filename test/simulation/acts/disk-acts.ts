@@ -43,7 +43,7 @@ export function diskAct(world: World): EndAct | undefined {
       const end = filled(disk, { bytes: disk.usedBytes + bytes })
       return bytes < bytesFreeMin / 2 ? causes.hold('low disk', end) : end
     },
-    () => causes.hold('low disk', filled(disk, { bytes: disk.usedBytes + random.below(bytesFreeMin / 2) })),
+    () => lowDisk(world),
     () => filled(disk, { files: random.below(50) }),
     () => {
       disk.setReadOnly(true)
@@ -94,6 +94,11 @@ export function diskAct(world: World): EndAct | undefined {
 /** What comes meanwhile waits behind the write that runs. */
 export function slowWrites({ machine: { disk }, random }: World): EndAct {
   return disk.stall({ call: 'db-write', ms: 100 + random.below(900) })
+}
+
+/** What was read waits until the disk has room again. */
+export function lowDisk({ machine: { disk }, causes, random }: World): EndAct | undefined {
+  return causes.hold('low disk', filled(disk, { bytes: disk.usedBytes + random.below(bytesFreeMin / 2) }))
 }
 
 /** Until the end of the fault; others may overlap. */

@@ -21,6 +21,8 @@ export type Operator = {
   probe(): void
   /** Reloads the config with a wrong path of the position, or with the right one. */
   losePosition(isLost: boolean): void
+  /** Reloads the config with other rules of failures. */
+  changeRules(): void
   /** Maps again what was sent without a position. */
   remapLost(): void
   /** Null until the daemon has answered. */
@@ -56,6 +58,7 @@ export function createOperator({ machine, random, services, fleet, reach }: Deps
   const { kernel, network, disk } = machine
   const acts: OperatorAct[] = []
   let isPositionLost = false
+  let { retryDelays } = plan.delivery
   let config = plan.config(plan.delivery)
   let configAtStart = config
   let changedMs = 0
@@ -77,6 +80,10 @@ export function createOperator({ machine, random, services, fleet, reach }: Deps
     probe,
     losePosition(isLost) {
       isPositionLost = isLost
+      reload()
+    },
+    changeRules() {
+      retryDelays = plan.rulesChange?.retryDelays ?? retryDelays
       reload()
     },
     remapLost: () => change('dead-letters/remap?reason=FIELD_LOST'),
@@ -127,6 +134,7 @@ export function createOperator({ machine, random, services, fleet, reach }: Deps
     const smaller = Math.max(1, payloadsMax - random.below(payloadsMax))
     const delivery = {
       ...plan.delivery,
+      retryDelays,
       lingerS: random.pick([0, 1, 5]),
       payloadsMax: random.chance(0.5) ? payloadsMax : smaller,
     }

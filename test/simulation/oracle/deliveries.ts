@@ -9,7 +9,7 @@
 //
 // Where it is not known what the daemon heard, or what counts, the model has bounds: `sure` and `may`.
 
-import type { RetryDelays } from '../delivery-plan.ts'
+import type { RetryDelays, RulesChange } from '../delivery-plan.ts'
 import type { PayloadRecord, Results, Service, Submission } from '../world/service.ts'
 
 /** Of the list that the daemon shows. */
@@ -33,6 +33,8 @@ export type Trouble = { fromMs: number; toMs: number }
 
 export type Circumstances = {
   retryDelays: RetryDelays
+  /** Others later, with the same names. */
+  rulesChange: RulesChange | null
   acts: readonly OperatorAct[]
   troubles: readonly Trouble[]
   /** A batch that may have been processed and is refused is cut: `on_refused_repeat: split`. */
@@ -136,7 +138,7 @@ export function judged(
 
 function modelOf(
   { journal }: Service,
-  { retryDelays, acts, troubles, isRefusedRepeatSplit, isCopied, clockSetMs }: Circumstances,
+  { retryDelays, rulesChange, acts, troubles, isRefusedRepeatSplit, isCopied, clockSetMs }: Circumstances,
 ): Model {
   const wrong: string[] = []
   const payloads = new Map<string, PayloadState>()
@@ -398,16 +400,23 @@ function modelOf(
     { type, atMs, counts }: { type: string; atMs: number; counts: 'sure' | 'may' | 'no' },
   ): void {
     const rule = ruleOf(type)
-    const delays = retryDelays[rule] ?? []
     const before = payload.sure.get(rule) ?? 0
-    const delayMs = delays[counts === 'sure' ? Math.min(before, delays.length - 1) : 0] ?? 0
+    // A change of the rules holds for what waits, too.
+    const delayMs = Math.min(
+      ...rulesFrom(atMs).map(({ [rule]: delays = [] }) => {
+        return delays[counts === 'sure' ? Math.min(before, delays.length - 1) : 0] ?? 0
+      }),
+    )
     payload.hasFailed = true
     payload.failed = { atMs, delayMs }
     const sure = counts === 'sure' ? 1 : 0
     const may = counts === 'no' ? 0 : 1
     add(payload.sure, rule, sure)
     add(payload.may, rule, may)
-    payload.isOver = (payload.sure.get(rule) ?? 0) > delays.length
+    const total = sumOf(payload.sure)
+    payload.isOver = rulesAt(atMs).every(
+      (rules) => (payload.sure.get(rule) ?? 0) > (rules[rule]?.length ?? 0) || total > stepsOf(rules),
+    )
     batch.undo.push(() => {
       payload.failed = null
       payload.isOver = false
@@ -456,9 +465,10 @@ function modelOf(
       return `the answer ${requestId} does not say so`
     const rule = ruleOf(reason)
     const may = payloadOf(payloadId).may
-    const total = [...may.values()].reduce((sum, count) => sum + count, 0)
-    const steps = Object.values(retryDelays).reduce((sum, { length }) => sum + length, 0)
-    if ((may.get(rule) ?? 0) <= (retryDelays[rule]?.length ?? 0) && total <= steps)
+    const total = sumOf(may)
+    const mayBeOver = (rules: RetryDelays) =>
+      (may.get(rule) ?? 0) > (rules[rule]?.length ?? 0) || total > stepsOf(rules)
+    if (!rulesFrom(0).some(mayBeOver))
       return `it failed at most ${may.get(rule) ?? 0} times in a way that counts`
     const kills = mayKill.get(requestId ?? '')
     // Validation is the fault of the payload, whatever else failed in its batch.
@@ -512,6 +522,19 @@ function modelOf(
     return payload
   }
 
+  /** Those that may judge an answer of then. */
+  function rulesAt(atMs: number): RetryDelays[] {
+    if (rulesChange === null || atMs < rulesChange.atMs - settleMs) return [retryDelays]
+    return atMs < rulesChange.atMs + settleMs
+      ? [retryDelays, rulesChange.retryDelays]
+      : [rulesChange.retryDelays]
+  }
+
+  /** Those of then and later. */
+  function rulesFrom(atMs: number): RetryDelays[] {
+    return [...rulesAt(atMs), ...(rulesChange === null ? [] : [rulesChange.retryDelays])]
+  }
+
   function ruleOf(errorType: string): string {
     return errorType in retryDelays ? errorType : 'default'
   }
@@ -519,6 +542,14 @@ function modelOf(
   function isTrouble(firstMs: number, lastMs = firstMs): boolean {
     return troubles.some(({ fromMs, toMs }) => fromMs <= lastMs + settleMs && toMs >= firstMs)
   }
+}
+
+function sumOf(counts: ReadonlyMap<string, number>): number {
+  return [...counts.values()].reduce((sum, count) => sum + count, 0)
+}
+
+function stepsOf(rules: RetryDelays): number {
+  return Object.values(rules).reduce((sum, { length }) => sum + length, 0)
 }
 
 function mayHaveProcessed(status: number | null): boolean {

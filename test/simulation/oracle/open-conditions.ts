@@ -46,8 +46,10 @@ const durableMs = 5000
 /** For so long batches were accepted, and so many. */
 const acceptedMs = 40_000
 const acceptedMin = 3
-/** So soon after an answer the next batch is sent. */
-const restsMs = 3000
+/** Where no submission ran for so long, there is a place. */
+const placeMs = 1000
+/** By then what was released has a place, where there is one. */
+const sentMs = 2000
 /** A service may ask to wait for ten minutes. */
 const waitMaxMs = 900_000
 
@@ -61,8 +63,6 @@ export function createOpenConditions(
   /** At the last look at which it was not, by provider. */
   const notAvailableMs = new Map<string, number>()
   const availableSince = new Map<string, Now>()
-  /** Sealed batches and nothing sent, first seen then: one that was sealed just now is on its way. */
-  const restingSinceMs = new Map<string, number>()
   /** By provider and reason: in the process before, and first and last in this one. */
   const before = new Map<string, Held>()
   let firstHeld = new Map<string, number>()
@@ -103,15 +103,11 @@ export function createOpenConditions(
         wrong.push(
           `${name} accepted batches for ${acceptedMs / 1000} s, and one refused alone still waits, ${at}`,
         )
-    const sealed = status.lanes.reduce(
-      (sum, one) => sum + (one.provider === name ? one.sealed - one.held : 0),
-      0,
-    )
-    if (service === undefined || endpoint !== 'available' || sealed === 0 || !isResting(service, now))
-      restingSinceMs.delete(name)
-    else if (!restingSinceMs.has(name)) restingSinceMs.set(name, now.atMs)
-    else if (now.atMs - restingSinceMs.get(name)! >= restsMs)
-      wrong.push(`${name} is available again, and ${sealed} payloads of sealed batches are not sent, ${at}`)
+    const own = status.lanes.filter(({ provider }) => provider === name)
+    const mayWaitOn = endpoint !== 'available' || own.every(({ sealed }) => sealed === 0)
+    const isHeld = own.some(({ held }) => held > 0)
+    const waiting = service === undefined || mayWaitOn || isHeld ? null : failedBefore(service, now)
+    if (waiting !== null) wrong.push(`${name} is available again, and batch ${waiting} is not sent, ${at}`)
     const since = unavailableSince.get(name)
     // What failed before waits for its delay first, and what is held, which is sealed as well, for its time.
     const waits = status.lanes.some(
@@ -167,24 +163,24 @@ export function createOpenConditions(
     lastHeld = new Map()
   }
 
-  /** All is accepted since the endpoint is available, and nothing was sent lately. */
-  function isResting({ provider, journal, disturbedMs }: Service, now: Now): boolean {
+  /** A batch that only failed before the endpoint was available, and was not sent since, although there is a place. */
+  function failedBefore(
+    { provider, journal, disturbedMs }: Service,
+    { atMs: nowMs, life }: Now,
+  ): string | null {
     const since = availableSince.get(provider)
-    if (since?.life !== now.life || now.atMs - since.atMs < restsMs || disturbedMs > since.atMs) return false
-    const own = journal.filter(({ life }) => life === now.life)
-    const isQuiet = own.every(({ atMs, answeredMs }) => (answeredMs ?? atMs) < now.atMs - restsMs)
-    return isQuiet && !isTrouble(since.atMs, now.atMs) && own.every((one) => isOver(one, since.atMs))
-  }
-
-  /** It was accepted, or failed before in a way that has no wait of its own. */
-  function isOver(
-    { atMs, answeredMs, status, heard, results, payloadIds, retryAfterMs, batchId }: Submission,
-    sinceMs: number,
-  ): boolean {
-    if (status === 200 && heard === 'yes') return results?.size === payloadIds.length
-    if (status === 202 && batchId === null && heard === 'yes') return true
-    const endMs = status === null ? atMs + timeoutMs + durableMs : (answeredMs ?? atMs)
-    return endMs < sinceMs && retryAfterMs === 0 && (status === null || status >= 500)
+    if (since?.life !== life || nowMs - since.atMs < sentMs || disturbedMs > since.atMs) return null
+    if (isTrouble(since.atMs, nowMs)) return null
+    const failed = new Map<string, boolean>()
+    for (const { life: of, batchId, atMs, answeredMs, status, retryAfterMs } of journal) {
+      const endMs = answeredMs ?? atMs + timeoutMs + durableMs
+      if (retryAfterMs > 0 || endMs > nowMs - placeMs) return null
+      if (of !== life || batchId === null) continue
+      // A person may have settled it since.
+      const isFailure = (status === null || status >= 500) && endMs < since.atMs && endMs > changedMs()
+      failed.set(batchId, isFailure && failed.get(batchId) !== false)
+    }
+    return [...failed].find(([, hasOnlyFailed]) => hasOnlyFailed)?.[0] ?? null
   }
 
   /** Of the disk; an end of the process has no length. */

@@ -99,6 +99,8 @@ export type Fleet = {
   storeLost(): void
   /** The gateway acknowledges nothing for now, or does so again: a stop does not wait for that. */
   held(isHeld: boolean): void
+  /** It takes in what it read meanwhile: a stop waits for that. */
+  resumed(): void
   /**
    * A person has the gateway forget what it knows of a device; one of its messages goes on its way just then. The
    * function that it returns is called with the answer. Null where no device remembers something.
@@ -141,6 +143,8 @@ const windowMs = 9 * 60_000
 const calmMsMax = 15_000
 /** What was sent so long ago is read, where the network is as usual. */
 const readMs = 10
+/** Within it what was written before has ended, and the gateway reads on. */
+const holdReadsMs = 2500
 /** So soon a gateway that is told to stop takes nothing more. */
 const stopsMs = 500
 /** Until it has connected, and sent what it kept. */
@@ -177,6 +181,8 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
   let forgets = 0
   let isHeld = false
   let heldMs = Number.NEGATIVE_INFINITY
+  /** What was sent in a hold before then is read, where the hold was long. */
+  let readUntilMs = Number.NEGATIVE_INFINITY
   /** What was sent to the process `life` after `atMs` is for the next one. */
   let stop: { life: number; atMs: number; taken: string[] } | null = null
   const devices = plans.map((plan, index) => createDevice(plan, index))
@@ -214,6 +220,10 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     held(isHeldNow) {
       isHeld = isHeldNow
       if (isHeld) heldMs = kernel.monotonicMs
+    },
+    resumed() {
+      const now = kernel.monotonicMs
+      if (now - heldMs > holdReadsMs) readUntilMs = now - readMs
     },
     sendAtOnce() {
       const path = network.world.path('devices')
@@ -328,12 +338,13 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       },
       /** Of the message that the gateway must have read; the function that it returns looks whether it acknowledged it. */
       readMessage(): (() => void) | null {
-        const [oldest] = open
-        const sentMs = oldest?.message.sentMs.at(-1) ?? 0
-        const isOpen = isConnected && !isDeaf && !isPoisoned && oldest?.at === connection
-        if (!isOpen || life !== kernel.life || oldest.isReleased || kernel.monotonicMs - sentMs < readMs)
-          return null
-        const { message } = oldest
+        const sentMsOf = ({ message }: Open) => message.sentMs.at(-1) ?? 0
+        const held = open.findLast((one) => sentMsOf(one) < readUntilMs && one.at === connection)
+        const read = held ?? open[0]
+        if (read === undefined || !isConnected || isDeaf || isPoisoned || life !== kernel.life) return null
+        const sentMs = sentMsOf(read)
+        if (read.at !== connection || read.isReleased || kernel.monotonicMs - sentMs < readMs) return null
+        const { message } = read
         const mine = connection
         return () => {
           const isLost =
