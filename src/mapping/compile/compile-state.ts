@@ -39,8 +39,8 @@ function rememberOf({ remember, map }: SourceConfig, captures: readonly string[]
   if (!remember) return null
   const { names, for: forMs } = remember
   const { in_motion: field } = map
-  const motion =
-    field?.path === undefined ? null : where<unknown>(field, rawOf(field, captures), undefined, captures)
+  const isRead = [field?.path, field?.expr, field?.value].some((source) => source !== undefined)
+  const motion = field && isRead ? where<unknown>(field, rawOf(field, captures), undefined, captures) : null
   return { names, forMs, motion }
 }
 
