@@ -41,8 +41,6 @@ export function judgedSignals(
     if (Number.isNaN(value) || counter === undefined) continue
     const before = memory.counters.get(counter.name)
     const last = before?.run === null ? before : undefined
-    // An older reading is never compared with a newer one.
-    if (last !== undefined && time < last.time) continue
     if (reading.live && last !== undefined && hasGrown(last, time, value, counter.rule)) {
       last.time = time
       last.value = value

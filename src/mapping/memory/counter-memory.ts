@@ -10,8 +10,9 @@
 //
 //   a placeholder that does not grow     is withheld and changes nothing, however often it comes: a vehicle
 //     out of the baseline                  that really stands at 0 shows it as soon as it moves
-//   an older reading than the baseline   is sent: older readings are never compared with newer ones
 //   a plausible one                      is sent and becomes the baseline; the run ends
+//   an older reading than the baseline   is plausible where the baseline may have grown out of it; it is sent
+//                                        then, and the baseline stays
 //   a jump or fall                       is withheld and added to the run
 //   three of the run grow out of each    the last one is sent and becomes the baseline: the unit or tracker
 //     other over at least ten minutes      was replaced. Equal readings are no agreement
@@ -94,11 +95,11 @@ export function judge(
 }
 
 function judgeReading(state: CounterState, reading: CounterReading, rule: CounterRule): CounterVerdict {
-  if (reading.time < state.time) return { kind: 'plausible', next: state, reset: null }
-  const kind = compare(state, reading, rule)
+  const isLate = reading.time < state.time
+  const kind = isLate ? compareLate(state, reading, rule) : compare(state, reading, rule)
   // Of two readings of one time neither is the later one, so the smaller one is no fall.
   if (kind === 'fall' && reading.time === state.time) return { kind: 'plausible', next: state, reset: null }
-  if (kind === 'plausible') return { kind, next: withBaseline(state, reading), reset: null }
+  if (kind === 'plausible') return { kind, next: withPlausible(state, reading), reset: null }
   const run = runWith(state, reading, rule)
   if (run.isOtherUnit) return { kind: 'other unit', next: { ...state, run }, reset: null }
   if (run === state.run) return { kind, next: state, reset: null }
@@ -108,12 +109,13 @@ function judgeReading(state: CounterState, reading: CounterReading, rule: Counte
   return { kind, next: { ...reading, run: null }, reset: isAgreed ? 'agreed' : 'limit' }
 }
 
-function withBaseline(state: CounterState, reading: CounterReading): CounterState {
-  const { run } = state
-  if (reading.time === state.time && reading.value <= state.value && run === null) return state
+function withPlausible(state: CounterState, reading: CounterReading): CounterState {
   // A plausible reading from before a run says nothing about the run.
-  const isBefore = run !== null && reading.time < run.last.time
-  return { ...reading, run: isBefore ? run : null }
+  const isBefore = state.run !== null && reading.time < state.run.last.time
+  const run = isBefore ? state.run : null
+  const isOlder = reading.time === state.time ? reading.value <= state.value : reading.time < state.time
+  if (!isOlder) return { ...reading, run }
+  return run === state.run ? state : { ...state, run }
 }
 
 function runWith(
@@ -177,7 +179,7 @@ const unsetNumbers: ReadonlySet<number> = new Set([
  */
 function isOfOtherUnit(before: CounterReading, now: CounterReading, rule: CounterRule): boolean {
   const { factors, perHour, slack } = rule
-  const hours = Math.min((now.time - before.time) / hourMs, drivenHoursMax)
+  const hours = Math.min(Math.abs(now.time - before.time) / hourMs, drivenHoursMax)
   const margin = slack + before.value * factorError
   return factors.some((factor) =>
     [factor, 1 / factor].some((one) => {
@@ -190,7 +192,9 @@ function isOfOtherUnit(before: CounterReading, now: CounterReading, rule: Counte
 const drivenHoursMax = 4
 const factorError = 0.001
 
-function isGrown(before: CounterReading, now: CounterReading, rule: CounterRule): boolean {
+/** The later one out of the earlier one. */
+function isGrown(one: CounterReading, other: CounterReading, rule: CounterRule): boolean {
+  const [before, now] = other.time < one.time ? [other, one] : [one, other]
   return hasGrown(before, now.time, now.value, rule) && now.value > before.value
 }
 
@@ -201,6 +205,15 @@ function compare(before: CounterReading, now: CounterReading, rule: CounterRule)
   if (grown < 0 && -grown > Math.max(step, finestStep(before.value, now.value)) * rounding) return 'fall'
   const possible = (perHour * (now.time - before.time)) / hourMs
   return grown > possible + Math.max(slack, step) * rounding ? 'jump' : 'plausible'
+}
+
+/** `late` is older than `state`. Clocks of one device may differ, so it may be a little larger. */
+function compareLate(state: CounterReading, late: CounterReading, rule: CounterRule): CounterVerdict['kind'] {
+  const { perHour, slack, step } = rule
+  const most = Math.max(slack, step) * rounding
+  const grown = state.value - late.value
+  if (grown < -most) return 'jump'
+  return grown > (perHour * (state.time - late.time)) / hourMs + most ? 'fall' : 'plausible'
 }
 
 /** Of the finer of both readings: 48211 may stand for 48211.0. */
