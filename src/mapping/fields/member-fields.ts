@@ -129,6 +129,7 @@ function leftOut(context: RecordContext, key: string): string {
   return ''
 }
 
+/** An infinity (1e400) stands for all numbers beyond the doubles. */
 function isRounded(value: number): boolean {
-  return Number.isFinite(value) && Math.abs(value) > Number.MAX_SAFE_INTEGER
+  return Math.abs(value) > Number.MAX_SAFE_INTEGER
 }

@@ -8,6 +8,7 @@ const full = {
   heading: { path: 'heading' },
   in_motion: { path: 'moving' },
   signals,
+  fields: { driver: { path: 'driver', type: 'text' } },
 }
 const map = (bytes: string | Buffer, rest = {}) =>
   openMapperOf([truckSource(full, rest)]).map(
@@ -78,12 +79,15 @@ describe('bytes that are not clean JSON', () => {
 })
 
 describe('malicious values', () => {
-  test('1e400 is not a valid coordinate, speed or odometer', () => {
+  test('1e400 is not a valid coordinate, speed, odometer or text', () => {
     expect(verdictOf(map('{"ts":1,"lat":1e400,"lon":2}'))).toBe('BAD_VALUE')
     expect(verdictOf(map('{"ts":1e400,"lat":1,"lon":2}'))).toBe('BAD_TIME')
-    const sent = sentIn(map('{"ts":1,"lat":1,"lon":2,"speed":1e400,"heading":-1e400,"odo":1e400}'))
+    const sent = sentIn(
+      map('{"ts":1,"lat":1,"lon":2,"speed":1e400,"heading":-1e400,"odo":1e400,"driver":1e400}'),
+    )
     expect(sent.gps).toEqual({ latitude: 1, longitude: 2 })
     expect(sent).not.toHaveProperty('signals')
+    expect(sent).not.toHaveProperty('driver')
   })
 
   test('__proto__ and constructor in a message change no object', () => {

@@ -13,6 +13,7 @@ const bitMax = 63
 const placesMax = 15
 
 const noBits = new NoResult('bits are read of a whole number up to 2^53, or a text of one of 64 bits')
+const tooWide = new NoResult('signed() reads a number that has more bits than it says')
 const noTime = new NoResult('millis() reads a time such as 2026-11-28T10:00:00Z')
 const noMinutes = new NoResult('ddmm() reads degrees and minutes such as 4851.396, and N, S, E or W')
 
@@ -72,7 +73,10 @@ export const numberFunctions: readonly FunctionRow[] = [
     (x, bits) => {
       if (!isWithin(bits, 1, bitMax + 1)) return undefined
       const whole = wholeNumberOf(x)
-      return whole === undefined ? noBits : checked(Number(BigInt.asIntN(bits, whole)))
+      if (whole === undefined) return noBits
+      const found = BigInt.asIntN(bits, whole)
+      const isHeld = whole === found || whole === BigInt.asUintN(bits, whole)
+      return isHeld ? checked(Number(found)) : tooWide
     },
   ),
   row(

@@ -4,6 +4,7 @@
 import { RE2JS, RE2JSException } from 're2js'
 import { NoResult } from '../../path/no-result.ts'
 import { Malformed } from '../../path/text-cursor.ts'
+import { checked } from '../number-operators.ts'
 import { row, type FunctionRow } from './function-row.ts'
 import { stepsMax, stepsOfText } from '../step-budget.ts'
 
@@ -18,9 +19,7 @@ const ofTexts = {
 }
 
 export const textFunctions: readonly FunctionRow[] = [
-  row('string(x)', 'A number, true or false as a text.', 'string(id)', (x) =>
-    typeof x === 'string' || typeof x === 'number' || typeof x === 'boolean' ? String(x) : noText,
-  ),
+  row('string(x)', 'A number, true or false as a text.', 'string(id)', written),
   row(
     'contains(text, part)',
     'Whether the text contains another.',
@@ -106,6 +105,14 @@ export const textFunctions: readonly FunctionRow[] = [
   ),
 ]
 
+/** A number that the parser rounded has lost digits, so it has no text. */
+function written(value: unknown): unknown {
+  if (typeof value === 'string' || typeof value === 'boolean') return String(value)
+  if (typeof value !== 'number') return noText
+  const number = checked(value)
+  return typeof number === 'number' ? String(number) : number
+}
+
 function judged(text: unknown, part: unknown, judge: (text: string, part: string) => boolean): unknown {
   if (typeof text !== 'string' || typeof part !== 'string') return undefined
   return judge(text, part)
@@ -138,8 +145,10 @@ function placesIn(text: unknown, part: unknown): number {
 
 function joined(list: unknown, separator: unknown = ''): unknown {
   if (!Array.isArray(list) || typeof separator !== 'string') return undefined
-  const isSound = (list as unknown[]).every((part) => typeof part === 'string' || typeof part === 'number')
-  return isSound ? list.join(separator) : undefined
+  const parts = list as unknown[]
+  if (!parts.every((part) => typeof part === 'string' || typeof part === 'number')) return undefined
+  const texts = parts.map(written)
+  return texts.find((text) => text instanceof NoResult) ?? texts.join(separator)
 }
 
 function costOfJoin(list: unknown, separator: unknown): number {
