@@ -22,6 +22,9 @@ import type { Remember, SourcePlan } from './source-plan.ts'
 /** Streams of devices that the thinning of each source remembers. */
 const streamsMax = 65_536
 
+/** Without `pair_within`. A value that was measured long before is sent with its own time. */
+const pairedMs = 60_000
+
 type Memory = Pick<SourcePlan, 'remember' | 'coalesce' | 'thin' | 'merge'>
 
 /** Undefined where a problem was reported. */
@@ -64,8 +67,9 @@ function coalesceOf(source: SourceConfig, captures: readonly string[]): Compiled
     if (!names.has(wanted)) throw new Malformed(`names ${wanted}, which is not in \`names\``)
   if (time?.format.includes('arrival'))
     throw new Malformed('has a time with the format arrival, which reads nothing')
+  const pairWithinMs = pair ?? Math.max(window, pairedMs)
   return {
-    rules: { require, complete, latest, windowMs: window, pairWithinMs: pair ?? Number.POSITIVE_INFINITY },
+    rules: { require, complete, latest, windowMs: window, pairWithinMs },
     ...nameRule(name, captures),
     names,
     value: compilePaths(value),

@@ -68,7 +68,7 @@ const coalesce = z
       .optional()
       .describe(
         'Largest difference between the times of values in one payload. With a larger one the earlier ' +
-          'values are sent first.',
+          'values are sent first. Default: 1m, or the window if that is longer.',
       ),
   })
   .describe(

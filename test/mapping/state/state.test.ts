@@ -138,6 +138,24 @@ describe('scalar topics', () => {
     ])
   })
 
+  test('of more than a minute apart are no pair, also without `pair_within`', () => {
+    const { pair_within: _within, ...coalesce } = events.coalesce
+    const world = openStates([{ ...events, coalesce: { ...coalesce, require: [] } }])
+    for (const [n, v, ageSeconds] of [
+      ['odometer', 1653, 86_400],
+      ['lat', 47.9, 61],
+      ['lon', 11.5, 0],
+      ['lat', 48.1, 60],
+    ])
+      come(world, { topic: 'events/e-1', payload: { n, v, t: start / 1000 - Number(ageSeconds) }, at: 0 })
+    world.tick(start + 1000)
+    expect(sent(world)).toEqual([
+      { at: -86_400_000, device: 'e-1', signals: ['OBD_LIFETIME_ODOMETER 1653'] },
+      { at: 0, device: 'e-1', gps: position },
+    ])
+    expect(world.unsent).toMatchObject([{ kind: 'unmappable', reason: 'HALF_POSITION' }])
+  })
+
   test('of a clock that is ahead are quarantined when the record closes', () => {
     const world = openStates([events])
     for (const [n, v] of [
