@@ -6,6 +6,8 @@
 // service accepted some. It is over when nothing waits for half as long, when they became fewer, or when the
 // service accepts none, which has a condition of its own.
 //
+// Only time in which the service accepts counts: what grew in an outage is sent now.
+//
 // Held batches wait for a person and do not count. Bound: a minute of numbers for each provider.
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
@@ -53,10 +55,11 @@ export function createBacklogCheck({ clock, lanes, providers }: BacklogDeps) {
 
   function judged({ samples, isGrowing }: Watched, { payloads, waitedMs }: Backlog, isDelivering: boolean) {
     const nowMs = clock.monotonic()
+    // What grew while the service accepted nothing says nothing of the time after that.
+    if (!isDelivering) return { isGrowing: false, grownBy: 0, samples: [] }
     const recent = samples.filter(({ atMs }) => nowMs - atMs <= spanMs)
     const first = recent[0] ?? { atMs: nowMs, payloads }
     const isNow =
-      isDelivering &&
       waitedMs >= (isGrowing ? waitsNoMoreMs : waitsMs) &&
       payloads >= first.payloads &&
       (isGrowing || nowMs - first.atMs >= spanMs / 2)

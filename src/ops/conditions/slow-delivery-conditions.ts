@@ -112,7 +112,7 @@ export const slowDeliveryConditions: ConditionTable<SlowCode> = {
     cause: ({ provider, payloads, grownBy, oldestAt, ratePerS }) => ({
       key: provider,
       what:
-        `The backlog grows${forProvider(provider)}: ${plural(payloads, 'payload')} wait` +
+        `The backlog grows${forProvider(provider)}: ${plural(payloads, 'payload')} ${payloads === 1 ? 'waits' : 'wait'}` +
         `${oldestAt === null ? '' : `, the oldest since ${zonedTime(oldestAt)}`}.`,
       why:
         `${ratePerS.toFixed(1)} payloads a second are delivered, and more come in: ` +
