@@ -234,20 +234,20 @@ export const ingestMutations: readonly Mutation[] = [
   {
     name: 'devices are read on while the daemon stops',
     file: 'app/stages.ts',
-    find: '    await ingest.stopAccepting()\n',
+    find: '  stack.defer(() => ingest.stopAccepting())\n',
     replace: '',
   },
   {
     name: 'the spool is closed before the deliveries have ended',
     file: 'app/stages.ts',
-    find: '    await delivery.stop(deadline.signal)\n',
-    replace: '    await spool.close()\n    await delivery.stop(deadline.signal)\n',
+    find: '  stack.defer(() => delivery.stop(deadline.signal))\n',
+    replace: '  stack.defer(() => delivery.stop(deadline.signal))\n  stack.defer(() => spool.close())\n',
   },
   {
     name: 'a stop leaves the spool open',
     file: 'app/stages.ts',
-    find: '    await spool.close()\n    await ingest.close()',
-    replace: '    await ingest.close()',
+    find: '      await spool.close()\n    })\n',
+    replace: '    })\n',
   },
   // ---- lost positions
   {
