@@ -2,6 +2,7 @@
 // of every view.
 
 import { writeFile } from 'node:fs/promises'
+import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { costMin, hashPassword } from '../../src/std/passwords/passwords.ts'
@@ -60,9 +61,17 @@ export async function pageWorld({ hasUsers = false } = {}): Promise<PageWorld> {
   publish('new-truck', messageOf(5))
   for (const [index, name] of hostileNames.entries()) publish(name.replaceAll('/', '-'), messageOf(6 + index))
   await device.acked(messageId)
+  // A client that names no client id: it does not speak MQTT.
+  const { hostname, port } = new URL(pipeline.gateway.addresses.mqtt[0] ?? '')
+  createConnection(Number(port), hostname)
+    .on('error', () => undefined)
+    .end('GET / HTTP/1.1\r\n\r\n')
   const conditions = () => pipeline.status().conditions.map(({ code }) => code)
   await pipeline.until(
-    () => conditions().includes('BATCHES_HELD') && pipeline.status().totals.delivered === 2,
+    () =>
+      conditions().includes('BATCHES_HELD') &&
+      pipeline.status().totals.delivered === 2 &&
+      pipeline.status().devices.refused === 1,
   )
   return withViews(pipeline)
 }
@@ -113,9 +122,18 @@ export function expectSound({ headers, text }: { headers: Headers; text: string 
   expect(text).not.toMatch(/(?:src|href|action)="(?:[a-z]+:)?\/\//i)
   expect(text).not.toMatch(/<script>document|<img src=x|\u202e/)
   expect(unclosedIn(text)).toEqual([])
+  const links = [...text.matchAll(/<a [^>]*>([\s\S]*?)<\/a>/g)].map(([link, name = '']) => [
+    link,
+    shownIn(name),
+  ])
+  expect(links.filter(([, name]) => name === '')).toEqual([])
   const ids = [...text.matchAll(/\sid="([^"]*)"/g)].map(([, id]) => id)
   expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([])
   expect([...text.matchAll(/<h1[ >]/g)].length).toBe(1)
+}
+
+function shownIn(markup: string): string {
+  return markup.replaceAll(/<[^>]*>/g, '').trim()
 }
 
 /** Elements that are not closed in the order in which they were opened. */

@@ -96,6 +96,9 @@ describe('the views of a gateway with something in every one of them', () => {
     const [alice, bob] = [await world.login('alice'), await world.login('bob')]
     const list = await world.view('/page/dead-letters', alice)
     expectSound(list)
+    // On a phone a list is twenty screens long.
+    expect(list.text.indexOf('>Requeue…<')).toBeGreaterThan(0)
+    expect(list.text.indexOf('>Requeue…<')).toBeLessThan(list.text.indexOf('<table'))
     const id = /dead-letter\?id=([^"]+)"/.exec(list.text)?.[1] ?? ''
     const whole = await world.view(`/page/dead-letter?id=${id}`, bob)
     expectSound(whole)

@@ -29,8 +29,8 @@ export type DeviceShown = {
 }
 
 export function deviceView(shown: DeviceShown): Html {
-  return html`${story(shown)} ${acceptSection(shown)} ${messagesSection(shown)} ${keptSections(shown)}
-  ${rowSection(shown)} ${muteSection(shown)} ${forgetSection(shown)}`
+  return html`${story(shown)} ${acceptSection(shown)} ${muteSection(shown)} ${messagesSection(shown)}
+  ${keptSections(shown)} ${rowSection(shown)} ${forgetSection(shown)}`
 }
 
 function story({ device, now }: DeviceShown): Html {

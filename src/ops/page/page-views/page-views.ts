@@ -195,8 +195,8 @@ export const viewRoutes: readonly Route[] = [
         title: 'Dead letters',
         values: selection,
         prints: ['ids'],
-        before: deadLetterForm(selection),
-        more: ({ scanned }) => scanned > 0 && deadLetterChanges(selection, accessOf(request)),
+        before: ({ scanned }) =>
+          html`${deadLetterForm(selection)} ${scanned > 0 && deadLetterChanges(selection, accessOf(request))}`,
       })
     },
   }),
@@ -234,7 +234,7 @@ export const viewRoutes: readonly Route[] = [
         intro:
           'Messages of devices that are not listed are mapped as soon as the device table lists the device: open the ' +
           'device for the row and the command. For the others, a person decides about the clock.',
-        more: ({ groups }) =>
+        before: ({ groups }) =>
           groups.some(({ reason }) => reason !== 'UNKNOWN_DEVICE') &&
           html`<h2>Change those with a time that is not trusted</h2>
             ${changes(accessOf(request), [
@@ -257,7 +257,7 @@ export const viewRoutes: readonly Route[] = [
         values: { limit: '200' },
         intro:
           'A held batch is not sent because of its own answers; a person decides. The others go on without it.',
-        more: ({ batches }) =>
+        before: ({ batches }) =>
           batches.some(({ state }) => state === 'held') &&
           changes(accessOf(request), [
             { action: 'batches/retry', parameters: { all: 1 }, name: 'Retry all held batches' },
@@ -344,7 +344,8 @@ type ShownBy<Answer> = {
   /** Flags of the command that are set. */
   prints?: readonly string[]
   intro?: string
-  before?: HtmlValue
+  /** Of a list, also what can be changed: on a phone, a hundred rows are twenty screens. */
+  before?(answer: Answer): HtmlValue
   more?(answer: Answer): HtmlValue
 }
 
@@ -361,8 +362,8 @@ async function shownBy<Answer>(
   if (!('value' in answered) || answered.isProblem === true) return answered as JsonAnswer
   const shown = { now: request.source.now(), values: given, prints: new Set(prints) }
   const blocks = operation.text?.(answered.value, shown) ?? []
-  const body = html`${intro !== undefined && html`<p class="quiet">${intro}</p>`} ${before}
-  ${blocksView(blocks)} ${more?.(answered.value as Answer)}`
+  const body = html`${intro !== undefined && html`<p class="quiet">${intro}</p>`}
+  ${before?.(answered.value as Answer)} ${blocksView(blocks)} ${more?.(answered.value as Answer)}`
   return { title, body }
 }
 

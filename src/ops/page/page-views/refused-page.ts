@@ -24,7 +24,7 @@ export function refusedView({ now, clients, status: { clients: counted } }: Refu
       caption: 'Clients with a fault in the last hour, the latest first',
       columns: ['Client', 'State', 'Last fault', 'Reason', '*Faults', 'User', 'Identity', 'Address'],
       rows: recent.map((one) => [
-        deviceLink(one.clientId),
+        deviceLink(one.clientId || (one.address ?? 'unknown')),
         html`<span class="state ${one.state}">${one.state}</span>`,
         ago(new Date(lastAt(one)).toISOString(), now),
         html`${one.fault !== null && html`<code>${one.fault.reason}</code> ${sentence(one.fault.detail)}`}${
