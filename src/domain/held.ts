@@ -11,7 +11,7 @@ export const heldReasons = {
   stuck: 'the batch fails while others succeed',
   unlisted: 'the answers name none of the payloads of the batch',
   not_accepted: 'the service refused the batch and has accepted nothing since',
-  deferred: 'the service asked to send the batch much later, and accepts others',
+  deferred: 'the service asked to send the batch much later',
   incomplete_answer: 'the answer is larger than the limit, so a part of the results is unknown',
   /** Only of version 0.1. */
   dead_letters_full: 'a payload became a dead letter, and the dead letters have no room',
