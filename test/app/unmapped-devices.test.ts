@@ -3,7 +3,14 @@ import { createUnmappedDevices } from '../../src/app/device-monitor/unmapped-dev
 import type { Loss, Standing } from '../../src/device-records/device-records.ts'
 import type { State } from '../../src/domain/condition-state.ts'
 
-type Truck = { device: string; kind?: Loss['kind']; isListed?: boolean; mappedAt?: number | null }
+type Truck = {
+  device: string
+  kind?: Loss['kind']
+  isListed?: boolean
+  mappedAt?: number | null
+  gapMs?: number
+  isSilent?: boolean
+}
 
 function world() {
   let now = 1_760_000_000_000
@@ -13,7 +20,14 @@ function world() {
     look(trucks: readonly Truck[], afterMs = 10_000) {
       now += afterMs
       unmapped.begin()
-      for (const { device, kind, isListed = true, mappedAt = now - 3_600_000 } of trucks) {
+      for (const {
+        device,
+        kind,
+        isListed = true,
+        mappedAt = now - 3_600_000,
+        gapMs,
+        isSilent = false,
+      } of trucks) {
         const loss = kind && {
           kind,
           source: 'trucks',
@@ -22,7 +36,8 @@ function world() {
           firstAt: now,
           lastAt: now,
         }
-        const standing = { device, isSilent: false, isListed, lastMappedAt: mappedAt, loss: loss ?? null }
+        const rhythm = { medianGapMs: gapMs ?? null, isSilent }
+        const standing = { device, ...rhythm, isListed, lastMappedAt: mappedAt, loss: loss ?? null }
         unmapped.add(standing as Standing)
       }
       states = unmapped.states()
@@ -64,5 +79,33 @@ describe('a device whose messages give no payload', () => {
     }
     look(fleet(), 700_000)
     expect(states()).toEqual([])
+  })
+
+  test('is told of no more soon after it was mended, or fell silent, and what is said is of those that are left', () => {
+    const { look, states } = world()
+    const of = (...trucks: Truck[]) => [...fleet().slice(trucks.length), ...trucks]
+    const bad = { kind: 'dead', gapMs: 2000 } as const
+    look(of({ device: 'mended', ...bad }, { device: 'gone', ...bad }, { device: 'bad', ...bad }))
+    expect(states()).toMatchObject([
+      { devices: 3, example: 'mended', reasons: '3 devices: dead letters, trucks: BAD_TIME' },
+    ])
+    const left = of(
+      { device: 'mended', gapMs: 2000 },
+      { device: 'gone', ...bad, isSilent: true },
+      { device: 'bad', ...bad },
+    )
+    look(left, 20_000)
+    expect(states()).toMatchObject([
+      {
+        devices: 2,
+        sending: 19,
+        named: ['mended', 'bad'],
+        reasons: '2 devices: dead letters, trucks: BAD_TIME',
+      },
+    ])
+    look(left, 50_000)
+    expect(states()).toMatchObject([
+      { devices: 1, example: 'bad', named: ['bad'], reasons: '1 device: dead letters, trucks: BAD_TIME' },
+    ])
   })
 })

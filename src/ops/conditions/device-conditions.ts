@@ -124,7 +124,7 @@ export const deviceConditions: ConditionTable<DeviceCode> = {
       'was mapped before.',
     act:
       'Run `devices --state not_mapped`, and `devices show KEY` for one of them. Correct the source, or add the device ' +
-      'to the table.',
+      'to the table. For FUTURE and PAST set the clock of the device.',
     cause: (found) => ({
       what: `The messages of ${shareOf(found)} give no payload, such as those of ${quote(found.example, 80)}.`,
       why: `${found.reasons}.`,
