@@ -101,7 +101,10 @@ const profile = z
       .min(0)
       .max(6)
       .optional()
-      .describe('Decimals of coordinates: 2 is about one kilometre, 1 about ten.'),
+      .describe(
+        'Decimals of coordinates: 2 is about one kilometre, 1 about ten. Signals that have the name of a ' +
+          'coordinate or place are not sent.',
+      ),
     hide: z
       .array(z.enum(withheld))
       .max(3)

@@ -1,6 +1,7 @@
 // privacy.ts: applies the privacy profile of an asset to its payloads. The entry file of the folder.
 //
-//   round     coordinates with this many decimals, rounded as decimals: 48.85661 to 48.857, never 48.8569999
+//   round     coordinates with this many decimals, rounded as decimals: 48.85661 to 48.857, never 48.8569999.
+//             A signal with the name of a coordinate or place is withheld: it would be exact
 //   hide      speed (with heading and motion), odometer (every distance), hours (every duration): by the
 //             quantity of a signal, whatever its unit is, and by the words of its type and unit
 //   outside   of the working hours (schedule.ts): `drop` sends nothing; `coarse` sends what US law allows for
@@ -70,6 +71,8 @@ const hidden: Readonly<Record<Withheld, { quantities: readonly Quantity[]; words
   },
 }
 
+const placeWords = /LATITUDE|LONGITUDE|LOCATION|COORDINATE|GEOHASH|\b(?:LAT|LON|LNG)\b/
+
 /** The fields of a position in the API (ingestion-api.md 2.4): coordinates, and those that `speed` hides. */
 const coordinateFields = ['latitude', 'longitude']
 const speedFields = ['speed', 'speedUnits', 'heading', 'inMotion']
@@ -91,7 +94,7 @@ function coarse({ gps }: WrittenParts, round: number): WrittenParts | null {
 }
 
 function withheld({ gps, signals }: WrittenParts, rule: Rule, named: NamedQuantities): WrittenParts | null {
-  const kept = signals.filter((signal) => !isHidden(signal, rule.hide, named))
+  const kept = signals.filter((signal) => !isHidden(signal, rule, named))
   if (gps === '' && kept.length === 0) return null
   return { gps: gps === '' ? '' : withheldGps(gps, rule), signals: kept, fields: '' }
 }
@@ -107,13 +110,13 @@ function withheldGps(gps: string, { round, hide }: Rule): string {
   return `,"gps":${JSON.stringify(after)}`
 }
 
-function isHidden(signal: string, hide: readonly Withheld[], named: NamedQuantities): boolean {
-  if (hide.length === 0) return false
+function isHidden(signal: string, { round, hide }: Rule, named: NamedQuantities): boolean {
   const { type, valueUnit } = JSON.parse(`{"id":"${signal}`) as { type: string; valueUnit?: string }
   const unit = unitOf(valueUnit)
   const byName = quantityOf(type, unit)
   const ofName = wordsOf(unit === undefined ? `${type} ${valueUnit ?? ''}` : type).join(' ')
   const measured = [...(named.get(type) ?? []), ...(byName === null ? [] : [byName])]
+  if (round !== null && placeWords.test(ofName)) return true
   return hide.some((what) => {
     const { quantities, words } = hidden[what]
     return measured.some((quantity) => quantities.includes(quantity)) || words.test(ofName)

@@ -36,6 +36,15 @@ describe('a profile', () => {
     })
   })
 
+  test.each(['GPS_LATITUDE', 'gnss.lng', 'LAST_LOCATION', 'GEOHASH'])(
+    'that rounds withholds the signal %s, which would be exact',
+    (type) => {
+      const signal = `","type":"${type}","value":"48.13743"}`
+      const withhold = compilePrivacy({ ...profile, round: 2 })
+      expect(withhold({ gps, signals: [signal, fuel], fields: '' }, monday)?.signals).toEqual([fuel])
+    },
+  )
+
   test.each([
     ['speed', [odometer, trip, hours, fuel]],
     ['odometer', [hours, fuel]],
