@@ -4,8 +4,8 @@
 //   jump       a reading above the baseline by more than a vehicle can drive, or an engine run, in between
 //   fall       a reading below it by more than one step of its resolution
 //   run        the readings since the baseline that are withheld
-//   placeholder   0, the largest number of some bits, or nothing but nines, as it is sent or as the device
-//     wrote it: what a device sends that has no value
+//   placeholder   0, the largest number of some bits or its neighbour, or nothing but nines, as it is sent or
+//     as the device wrote it: what a device sends that has no value
 //   other unit    a jump or fall by the factor of two units, and what agrees with it: km that became miles
 //
 //   a placeholder that does not grow     is withheld and changes nothing, however often it comes: a vehicle
@@ -165,10 +165,14 @@ export function isUnsetNumber(value: number): boolean {
   return unsetNumbers.has(digits)
 }
 
-/** Of 31 bits and a sign the smallest one is 0x80000000. Five nines may be the true hours of an engine. */
+/**
+ * Of 31 bits and a sign the smallest one is 0x80000000. The neighbour of the largest one says that there is
+ * an error, such as 65534. Five nines may be the true hours of an engine.
+ */
 const unsetNumbers: ReadonlySet<number> = new Set([
   0,
   ...[8, 15, 16, 20, 23, 24, 30, 31, 32].map((bits) => 2 ** bits - 1),
+  ...[16, 24, 32].map((bits) => 2 ** bits - 2),
   2 ** 31,
   ...[6, 7, 8, 9, 10].map((digits) => 10 ** digits - 1),
 ])
