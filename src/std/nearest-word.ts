@@ -52,10 +52,11 @@ const synonyms: readonly (readonly [word: string, ...names: string[]])[] = [
   ['number', 'float', 'double', 'int', 'integer', 'numeric', 'decimal'],
   ['u8', 'uint8', 'byte', 'uchar'],
   ['i8', 'int8', 'char', 'sbyte'],
+  // Not u16 for u16le: the other order of the bytes is as likely, and the wrong one reads other numbers.
   ...[16, 24, 32].flatMap((bits): [string, ...string[]][] => [
-    [`u${bits}le`, `u${bits}`, `uint${bits}`, `uint${bits}le`],
+    [`u${bits}le`, `uint${bits}le`],
     [`u${bits}be`, `uint${bits}be`],
-    [`i${bits}le`, `i${bits}`, `int${bits}`, `int${bits}le`, `s${bits}`],
+    [`i${bits}le`, `int${bits}le`],
     [`i${bits}be`, `int${bits}be`],
   ]),
   ['bits', 'bit', 'bitfield'],
