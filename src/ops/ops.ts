@@ -109,6 +109,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const notify = createNotify({ clock, env })
   const history = createHistory({ clock, stages })
   let recovered = 0
+  let countedSince = startedAt
   let notReady: string | null = 'starting'
   let refusal: GatewayError | null = null
   let isStopping = false
@@ -224,6 +225,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     for (const name of Object.keys(stages) as (keyof StageViews)[])
       if (name !== 'ourTime' && name !== 'alerts' && name !== 'http') stages[name] = null
     recovered = 0
+    countedSince = clock.now()
     history.detached()
     eventConditions.countersBegin()
     // The next stages report what is wrong then. The clock is no stage, and the spool reports its openings.
@@ -307,6 +309,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       version,
       pid: process.pid,
       startedAt,
+      countedSince,
       now: clock.now(),
       notReady,
       stages,

@@ -32,7 +32,10 @@ async function expectRefused(pipeline: Pipeline, why: string): Promise<void> {
   await pipeline.until(() => refusal(pipeline) !== undefined && pipeline.gateway.addresses.mqtt.length === 0)
   const { severity, why: shown, code } = refusal(pipeline)!
   expect([severity, `${code}: ${shown}`]).toEqual(['critical', expect.stringContaining(why)])
-  expect(pipeline.status()).toMatchObject({ verdict: 'not_receiving' })
+  const { verdict, sentence, totals, startedAt } = pipeline.status()
+  expect(verdict).toBe('not_receiving')
+  expect(sentence).toContain('No message came and nothing was accepted since the spool was lost ')
+  expect(totals.sinceAt > startedAt).toBe(true)
   expect((await fetch(`${pipeline.gateway.addresses.ops}/readyz`)).status).toBe(503)
 }
 

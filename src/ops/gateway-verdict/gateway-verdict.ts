@@ -29,6 +29,8 @@ export type VerdictView = { verdict: Verdict; sentence: string }
 export type VerdictSource = {
   now: EpochMs
   startedAt: EpochMs
+  /** The start, or the last loss of the spool: what is counted and remembered begins anew then. */
+  countedSince: EpochMs
   /** What the start or the stop does, or why the spool is refused; null where none of these. */
   notReady: string | null
   holdReason: HoldReason | null
@@ -109,8 +111,8 @@ function stopsAll(stopped: readonly Condition[], providers: VerdictSource['provi
 }
 
 /** Since when the oldest payload waits that could be delivered; null where that is no sign of a fault. */
-function waitingSince({ now, startedAt, providers, lanes }: VerdictSource): EpochMs | null {
-  if (now - Math.max(startedAt, lastAcceptedOf(providers) ?? 0) < waitsMs) return null
+function waitingSince({ now, countedSince, providers, lanes }: VerdictSource): EpochMs | null {
+  if (now - Math.max(countedSince, lastAcceptedOf(providers) ?? 0) < waitsMs) return null
   let oldest: EpochMs | null = null
   for (const lane of lanes) {
     const at = oldestOf(lane)
@@ -127,9 +129,10 @@ function progressOf({ lanes, providers }: VerdictSource): string {
   return lastAcceptedOf(providers) === null ? 'The first payloads wait for an answer.' : 'Delivering.'
 }
 
-function agesOf({ now, startedAt, lastMessageAt, providers }: VerdictSource): string {
+function agesOf({ now, startedAt, countedSince, lastMessageAt, providers }: VerdictSource): string {
   const accepted = lastAcceptedOf(providers)
-  const start = `since the start ${formatAgo(now - startedAt)}`
+  const began = countedSince > startedAt ? 'the spool was lost' : 'the start'
+  const start = `since ${began} ${formatAgo(now - countedSince)}`
   if (lastMessageAt === null && accepted === null) return `No message came and nothing was accepted ${start}.`
   const message =
     lastMessageAt === null ? `No message ${start}` : `Last message ${formatAgo(now - lastMessageAt)}`

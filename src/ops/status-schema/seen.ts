@@ -15,6 +15,8 @@ export type StatusSource = {
   version: string
   pid: number
   startedAt: EpochMs
+  /** The start, or the last loss of the spool. */
+  countedSince: EpochMs
   now: EpochMs
   /** What the start or the stop does, or why the spool is refused; null where none of these. */
   notReady: string | null
@@ -62,10 +64,11 @@ export function notReadyOf({ notReady, stages }: Pick<StatusSource, 'notReady' |
 }
 
 export function verdictSource(source: Omit<StatusSource, 'version' | 'pid' | 'forecast'>): VerdictSource {
-  const { stages, conditions, notReady, now, startedAt } = source
+  const { stages, conditions, notReady, now, startedAt, countedSince } = source
   return {
     now,
     startedAt,
+    countedSince,
     notReady,
     holdReason: stages.spool?.holdReason() ?? null,
     conditions,

@@ -4,11 +4,16 @@
 import { z } from 'zod'
 import { keptStoreNames } from '../../domain/kept-store.ts'
 import type { MappingView } from '../types.ts'
-import { count, fact, group, list, word } from './fact.ts'
+import { count, fact, group, list, time, word } from './fact.ts'
 import { unmappableOf, type Seen } from './seen.ts'
 
-export const totals = group('What happened since the start. A restart begins at 0.', (seen: Seen) => seen, {
+export const totals = group('What happened since `sinceAt`.', (seen: Seen) => seen, {
   since: fact(z.literal('start').describe('The totals begin at the start of the process.'), () => 'start'),
+  sinceAt: time(
+    'The start of the process, or the last time that the spool was lost: then all begin at 0 again.',
+    null,
+    (seen) => seen.countedSince,
+  ),
   messages: count('Messages received.', 'gateway_messages_received_total', ({ ingest }) => ingest?.received),
   acked: count(
     'Messages acknowledged: their data is on the disk.',

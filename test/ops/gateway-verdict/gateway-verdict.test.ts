@@ -21,6 +21,7 @@ type Case = Partial<Given> & { gateway: string; verdict: string; sentence: strin
 const usual = {
   now,
   startedAt: now - 60 * minute,
+  countedSince: now - 60 * minute,
   notReady: null,
   holdReason: null,
   conditions: [],

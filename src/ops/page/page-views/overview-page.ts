@@ -279,6 +279,7 @@ function bridgeText({ url, connections }: Status['messageSources'][number], now:
 }
 
 function totalsSection({ totals, startedAt, now }: Status): Html {
+  const began = totals.sinceAt > startedAt ? 'the spool was lost' : 'the start'
   const rows: readonly [string, number, string][] = [
     ['Messages received', totals.messages, ''],
     ['Payloads stored', totals.payloads, ''],
@@ -292,7 +293,7 @@ function totalsSection({ totals, startedAt, now }: Status): Html {
     ['Damaged', totals.damaged, 'could not be read from the disk'],
   ]
   return html`<section id="totals" data-region aria-labelledby="totals-title">
-    <h2 id="totals-title">Since the start, ${ago(startedAt, now)}</h2>
+    <h2 id="totals-title">Since ${began}, ${ago(totals.sinceAt, now)}</h2>
     <dl class="numbers">
       ${rows
         .filter(([, value], index) => index < 3 || value > 0)
