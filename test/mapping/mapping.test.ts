@@ -182,10 +182,10 @@ test('MQTT 5 properties of a source that collects name the device and the value'
     truckSource({ time: { format: 'arrival' } }, { device: '{user.vin}', coalesce }),
   ])
   const payloads = ['lat', 'lon'].flatMap((name, v) => {
-    return appliedOf(mapper.map(messageOf({ v }, { userProperties: { vin: 'V', name } }))).payloads
+    return appliedOf(mapper.map(messageOf({ v: v + 1 }, { userProperties: { vin: 'V', name } }))).payloads
   })
   expect(payloads).toMatchObject([
-    { device: 'V', json: expect.stringContaining('"latitude":0,"longitude":1') },
+    { device: 'V', json: expect.stringContaining('"latitude":1,"longitude":2') },
   ])
 })
 

@@ -97,7 +97,9 @@ function whyNoPosition({
 }: Reading): string | null {
   if (positionFault !== null) return noPosition
   if (gps === '')
-    return zeroPosition ? 'no fix: a receiver without a fix sends 0, 0, or -1, -1, or a pole' : noPosition
+    return zeroPosition
+      ? 'no fix: near 0, 0, at -1, -1 or at a pole. The receiver has no fix, or the unit is another one'
+      : noPosition
   if (gps !== null || judged === 0) return null
   if (isValid === false) return 'no fix: fix.valid is false'
   const taken = fixTime === null || Number.isNaN(fixTime) ? '' : `, taken ${new Date(fixTime).toISOString()}`

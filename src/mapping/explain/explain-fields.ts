@@ -122,7 +122,7 @@ function compileRow(row: Row, captures: readonly string[]) {
     const left = both(why.get(counted) ?? null, note)
     const isUnplaced = keys[0] === 'gps' && raw !== undefined && !hasPosition
     if (!isPosition) return withValue(base, value, left ?? (isUnplaced ? noPosition : null))
-    const missing = left ?? 'a receiver without a fix sends 0, 0: no position'
+    const missing = left ?? 'near 0, 0 there is only sea: no position'
     return withValue(base, value, value === undefined ? missing : note)
   }
 }

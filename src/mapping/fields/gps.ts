@@ -23,10 +23,15 @@ type Captures = readonly string[]
 export type ReadNumber = (record: unknown, root: unknown, up: Up, captures?: Captures) => number
 
 /**
- * In degrees, about ten metres. There is only sea: positions from there are rounded zeros, or degrees that
- * were scaled as ten-millionths.
+ * In degrees. There is only sea: positions from there are rounded zeros, degrees that were scaled as
+ * ten-millionths, or degrees that were read as degrees and minutes (52.5 as 0°52.5').
  */
-export const nearNowhere = 0.0001
+const nowhere = { north: 1, east: 2 }
+
+/** Around the place where the equator meets the meridian of Greenwich. */
+export function isNearNowhere(north: number, east: number): boolean {
+  return north < nowhere.north && north > -nowhere.north && east < nowhere.east && east > -nowhere.east
+}
 
 export type Coordinate = {
   read: ReadNumber
@@ -84,7 +89,7 @@ export function compileGps({ latitude, longitude, members, bit }: GpsFields): Wr
 
 /** What receivers without a fix report: zeros, integers at their limits, and -1 whatever the unit is. */
 function isNowhere(north: number, east: number): boolean {
-  if (north < nearNowhere && north > -nearNowhere && east < nearNowhere && east > -nearNowhere) return true
+  if (isNearNowhere(north, east)) return true
   return north === 90 || north === -90 || (north === -1 && east === -1)
 }
 

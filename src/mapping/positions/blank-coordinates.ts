@@ -5,7 +5,7 @@
 //
 // A full integer is outside of the range of a coordinate, so no real position is lost by this.
 
-import { nearNowhere } from '../fields/gps.ts'
+import { isNearNowhere } from '../fields/gps.ts'
 import { decimalIn } from '../path/value.ts'
 
 type Coordinates = { latitude: unknown; longitude: unknown }
@@ -17,7 +17,7 @@ export function isBlank({ latitude, longitude }: Coordinates): boolean {
   const north = degreesOf(latitude)
   const east = degreesOf(longitude)
   if (north === 0 || east === 0) return true
-  if (Math.abs(north) < nearNowhere && Math.abs(east) < nearNowhere) return true
+  if (isNearNowhere(north, east)) return true
   return (Math.abs(north) > 90 && isFull(north)) || (Math.abs(east) > 180 && isFull(east))
 }
 

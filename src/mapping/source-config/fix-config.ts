@@ -58,7 +58,7 @@ export const fixSchema = z
   })
   .describe(
     'How to tell whether a message has a valid position. Where it has none, `no_fix` applies. A position ' +
-      'of 0, 0, of -1, -1 and of a pole is never valid.',
+      'near 0, 0 (in the sea), of -1, -1 and of a pole is never valid.',
   )
 
 export const rememberSchema = z
