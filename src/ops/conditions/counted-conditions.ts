@@ -15,6 +15,14 @@ export const countedConditions = {
   },
 } as const
 
+/** Where some of the new ones are there no more. */
+export function keptDeadLetters(kept: number) {
+  return {
+    what: (count: number) =>
+      `${plural(count, 'new dead letter')}, ${kept} ${kept === 1 ? 'is' : 'are'} kept now.`,
+  }
+}
+
 /** Those of earlier runs, as far as they are not counted as new ones. */
 export function waitingDeadLetters(deadLetters: number) {
   return {
