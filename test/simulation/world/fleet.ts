@@ -376,7 +376,8 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       forgets += 1
       forgetting = forgets
       isAnswered = false
-      for (const { message } of open) message.forgetting = forgetting
+      // What is acknowledged is stored, and open only for the rest of QoS 2.
+      for (const { message } of open) if (message.ackedMs === null) message.forgetting = forgetting
       for (const message of queue) message.forgetting = forgetting
       kernel.at(random.below(forgetMsMax), () => {
         cancelProduce()
