@@ -260,11 +260,12 @@ function conditionsOf(
   return conditions
 }
 
-function unpackedIn({ extract }: SourceConfig, { root, at }: Reading): ExplainedRecord['unpacked'] {
+function unpackedIn({ extract }: SourceConfig, { root, record, at }: Reading): ExplainedRecord['unpacked'] {
+  const extended = Array.isArray(root) ? record : root
   const keys = [...new Set(extract.map(({ into }) => into))]
   return keys.map((into) => ({
     into,
-    found: isRecord(root) && Object.hasOwn(root, into),
+    found: isRecord(extended) && Object.hasOwn(extended, into),
     ignored: (at.others ?? [])
       .filter((one) => one.into === into)
       .map(({ signal, why }) => `${signal} ${why}`),

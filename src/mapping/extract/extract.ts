@@ -1,10 +1,10 @@
 // extract.ts: the option `extract`: values that are packed inside others (bytes as base64 or hex, CAN frames,
 // JSON in a text) are unpacked before anything else is read.
 //
-// An unpacked value is added beside the values of the message and never replaces one. The message itself does
-// not change: a record that gets a value is a copy. Only what is decrypted replaces a value of the message:
-// else a message could say what was in its box. The extractors run in order, each on the result of those
-// before.
+// An unpacked value is added beside the values of the message, or of each record where the message is a list,
+// and never replaces one. The message itself does not change: a record that gets a value is a copy. Only what
+// is decrypted replaces a value of the message: else a message could say what was in its box. The extractors
+// run in order, each on the result of those before.
 
 import { isUtf8 } from 'node:buffer'
 import { bytesFromBase64, bytesFromHex } from '../encodings/text-bytes.ts'
@@ -18,6 +18,7 @@ import { compileDecodedPositions } from './decoded-positions.ts'
 import { openBox, type KeysFor } from './secretbox.ts'
 import { compilePaths } from '../path/path.ts'
 import { isRecord, setOwn } from '../path/path-eval.ts'
+import { recordsMost } from '../path/record-selection.ts'
 import { compileCondition } from '../expression/expression.ts'
 
 /** `others`: gets the values that other controllers send. */
@@ -56,9 +57,17 @@ function compileFind(entry: ExtractConfig, keysFor: KeysFor): Extract {
   return (message, { others }) => unpack(read(message, message), others)
 }
 
-/** Runs the extractors in order, each on the result of those before. */
+/** Runs the extractors in order, each on the result of those before; of a list, on each of its records. */
 export function compileExtract(extractors: readonly Extractor[]): Extract {
   return (message, from) => {
+    if (!Array.isArray(message)) return extendedBy(message, from)
+    // A longer list is refused.
+    if (message.length > recordsMost) return message
+    const records = (message as unknown[]).map((record) => extendedBy(record, from))
+    return records.some((record, index) => record !== message[index]) ? records : message
+  }
+
+  function extendedBy(message: unknown, from: ExtractFrom): unknown {
     if (!isRecord(message)) return message
     let extended = message
     for (const { into, find, replaces } of extractors) {

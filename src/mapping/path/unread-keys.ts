@@ -109,10 +109,11 @@ function compileFind({ options, extract, unused, limits }: FindOptions): FindUnr
     }
     // Without a record there are still paths that start at the message.
     const none = { record: undefined, root: value, up: undefined }
-    for (const { record, root, up } of places.length > 0 ? places : [none]) {
-      for (const path of paths) markAt(path, { record, root, up }, marks)
-      for (const path of fromRoot) markAt(path, { record: root, root, up }, marks)
-    }
+    for (const place of places.length > 0 ? places : [none])
+      for (const path of paths) markAt(path, place, marks)
+    const root = places[0]?.root ?? value
+    for (const record of [root].flat().slice(0, limits.visitsMax))
+      for (const path of fromRoot) markAt(path, { record, root, up: undefined }, marks)
     return unreadIn(value, { isRead: isMarked(marks), unpacked, ...limits })
   }
 }
@@ -241,6 +242,7 @@ export function unreadIn(
 ): UnreadKeys {
   const found = new Map<string, string | undefined>()
   let visits = 0
+  const unpackedAt = Array.isArray(root) ? 1 : 0
   visit(root, '', [])
   const isNear = (path: string) => (found.get(path) === undefined ? 1 : 0)
   const keys = [...found.keys()].sort((a, b) => isNear(a) - isNear(b))
@@ -254,7 +256,7 @@ export function unreadIn(
     for (const [key, value] of entriesOf(holder)) {
       visits += 1
       if (visits > visitsMax) return
-      if (isRead(holder, key, above) || (depth === 0 && unpacked.has(key))) continue
+      if (isRead(holder, key, above) || (depth === unpackedAt && unpacked.has(key))) continue
       const own = inList ? `${path}[]` : path === '' ? stepText(key) : `${path}.${stepText(key)}`
       if (isHolder(value)) visit(value, own, inList ? above : [...above, key], depth + 1)
       else if (value !== null && value !== '') found.set(own, inList ? undefined : fieldNear(key))

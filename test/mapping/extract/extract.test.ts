@@ -36,6 +36,15 @@ describe('packed bytes', () => {
     expect(extracted([{ from: 'data', as, into: 'raw', layout }], { data })).toEqual({ data, raw: found })
   })
 
+  test('of each record are unpacked where the message is a list', () => {
+    const data = position.toString('hex')
+    const records = [{ data }, 'no record', { data: 'none' }]
+    const entries = [{ from: 'data', as: 'hex', into: 'raw', layout }]
+    expect(extracted(entries, records)).toEqual([{ data, raw: found }, ...records.slice(1)])
+    const others = records.slice(1)
+    expect(extracted(entries, others)).toBe(others)
+  })
+
   test.each(rows.not_packed)('in %s that are none add nothing: %j', (as, data) => {
     const record = { data }
     expect(extracted([{ from: 'data', as, into: 'raw', layout }], record)).toBe(record)

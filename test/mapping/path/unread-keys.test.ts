@@ -59,6 +59,12 @@ describe('the keys that nothing reads', () => {
     expect(unread({}, { ...base, ...more }, rest)?.keys).toEqual([])
   })
 
+  test('do not have values that were unpacked in the records of a list', () => {
+    const extract = [{ from: 'raw.in', into: 'x', as: 'json' }]
+    const list = [{ ...base, raw: { in: '{}', no: 1 }, x: { y: 1 } }, base]
+    expect(unread({}, list, { extract, each: '$' })?.keys).toEqual(['[].raw.no'])
+  })
+
   test('are found in objects whose keys are named like methods', () => {
     const io = [{ id: { toString: 2, valueOf: 1 } }, { id: 5, v: 1 }]
     const found = unread({}, { ...base, io }, { when: 'io.filter(x, x.id == 5)[0].v > 0' })
