@@ -49,7 +49,7 @@ export function createClientReports({ clock, emit, clients }: Deps): ClientRepor
       const detail = refusals[reason]
       report.add(reason, detail, client)
       emit({ kind: 'client_refused', reason, detail, clientId, identity, address })
-      clients.refused({ clientId, userName, address }, { reason, detail })
+      clients.refused({ clientId, identity, userName, address }, { reason, detail })
     },
     onDrop(gate, reason, detail) {
       droppedBy.add(null, reason)

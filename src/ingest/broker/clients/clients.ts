@@ -17,6 +17,7 @@
 // known is written to the disk at intervals and restored (changed-clients.ts).
 
 import type { Clock, EpochMs } from '../../../std/clock.ts'
+import { quote } from '../../../std/quote.ts'
 import type { Emit } from '../../../domain/event.ts'
 import type { Sender, UnnamedMessage } from '../../../domain/message.ts'
 import type { ChangedClient, StoredClient } from './changed-clients.ts'
@@ -79,6 +80,8 @@ export type Clients = {
 /** What is known of a client that was not admitted. */
 export type RefusedClient = {
   clientId: string | null
+  /** What it has proved. */
+  identity?: string | null
   userName?: string | null
   address: string | null
 }
@@ -104,7 +107,10 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     messageRefused,
     unnamed,
     find: viewAt,
-    findUser,
+    findUser(name) {
+      const last = lastOf(name)
+      return last === null ? null : viewOf(last)
+    },
     findAddress: (address) => viewAt(addressKey(address)),
     withFaults,
     *withoutDevice() {
@@ -130,13 +136,13 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     return client === null ? null : viewOf(client)
   }
 
-  function findUser(name: string): ClientView | null {
+  function lastOf(name: string): Client | null {
     let last: Client | null = null
     for (const client of table.all()) {
       if (client.userName !== name && client.identity !== name) continue
       if (last === null || client.since > last.since) last = client
     }
-    return last === null ? null : viewOf(last)
+    return last
   }
 
   function mayConnect(clientId: string, identity: string | null): boolean {
@@ -212,20 +218,45 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     table.changed(client)
   }
 
-  function refused({ clientId, userName = null, address }: RefusedClient, fault: Fault): void {
+  function refused(
+    { clientId, identity = null, userName = null, address }: RefusedClient,
+    fault: Fault,
+  ): void {
     const id = clientId ?? ''
     if (id === '' && address === null) return
     const key = id === '' ? addressKey(address ?? '') : id
     const client = table.find(key) ?? table.create(id, key)
+    if (client.state === 'connected') {
+      refusedOther(client, { identity, address }, fault)
+      return
+    }
     note(client, fault)
-    // Another client tried to use the id of this one.
-    if (client.state === 'connected') return
     client.refusedAt = clock.now()
     client.userName = userName
     if (client.state !== 'refused') return
     client.address = address
     client.since = client.refusedAt
     table.close(client)
+  }
+
+  /** Another client tried to use the id of this one. It is the one that does not get in. */
+  function refusedOther(
+    client: Client,
+    { identity, address }: { identity: string | null; address: string | null },
+    { reason, detail }: Fault,
+  ): void {
+    const other = [
+      ...(identity === null ? [] : [`as ${quote(identity, 64)}`]),
+      ...(address === null ? [] : [`from ${address}`]),
+    ].join(' ')
+    note(client, {
+      reason,
+      detail: other === '' ? detail : `${detail} Another client came with it ${other}.`,
+    })
+    const own = identity === null ? null : lastOf(identity)
+    if (own === null || own.state === 'connected') return
+    note(own, { reason, detail })
+    own.refusedAt = clock.now()
   }
 
   function dropped({ clientId }: Sender, fault: Fault): void {

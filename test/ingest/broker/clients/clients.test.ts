@@ -172,6 +172,26 @@ describe('what is known of clients', () => {
     expect(later.takeChanged(10).map(({ view }) => view)).toEqual([null, null, null])
   })
 
+  test('a client that comes with the id of a connected one is refused, and the other one says who it was', () => {
+    const { clients } = open()
+    const [own, other] = [{ ...senderOf('truck-8'), identity: 'user-8' }, senderOf('truck-7')]
+    clients.connected(own, null)
+    clients.ended(own, false)
+    clients.connected(other, null)
+    const refused = { clientId: 'truck-7', identity: 'user-8', address: '10.0.0.8' }
+    clients.refused(refused, { reason: 'client_id_in_use', detail: 'd.' })
+    expect(clients.find('truck-7')).toMatchObject({
+      state: 'connected',
+      refusedAt: null,
+      fault: { detail: 'd. Another client came with it as "user-8" from 10.0.0.8.' },
+    })
+    expect(clients.find('truck-8')).toMatchObject({
+      state: 'lost',
+      refusedAt: expect.any(Number) as number,
+      fault: { reason: 'client_id_in_use', detail: 'd.' },
+    })
+  })
+
   test('an admitted client that is refused later says so, until it connects again', () => {
     const { clients } = open()
     const truck = senderOf('truck-7')
