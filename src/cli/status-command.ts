@@ -189,8 +189,8 @@ function problemRows(status: Status, columnsMax: number): string[] {
   return all.length === 0 ? [] : [...all, '']
 }
 
-function headOf(status: Status, { severity, code, key, since, count }: Condition): string {
-  const times = count > 1 ? `, ${count} times` : ''
+function headOf(status: Status, { severity, code, key, since, lastAt, count }: Condition): string {
+  const times = count > 1 ? `, ${count} times, last ${agoOf(status)(lastAt)}` : ''
   return `${severity.toUpperCase()} ${code}${key === null ? '' : ` [${key}]`}, began ${agoOf(status)(since)}${times}`
 }
 

@@ -60,7 +60,9 @@ describe('status', () => {
     expect([status, stderr]).toEqual([1, ''])
     expect(stdout).toMatch(/^NOT DELIVERING: Cannot deliver/)
     expect(stdout).toContain('telemetry gateway 1.2.3, ready')
-    expect(stdout).toMatch(/ERROR ENDPOINT_UNAVAILABLE \[default\]/)
+    expect(stdout).toMatch(
+      /ERROR ENDPOINT_UNAVAILABLE \[default\], began just now, \d+ times, last just now$/m,
+    )
     expect(stdout).toMatch(/^1 +default +live +5 +0 +2\.0 KiB/m)
     expect(stdout).toContain('12 received, 11 acknowledged')
     expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
