@@ -282,10 +282,11 @@ async function openIncoming(
   ops.attach({ traffic })
   activeMapping.start(ingest, traffic.silentDevices)
   const bridgeSessions = await startBridgeSessions(
-    { clock, emit, messageSources: ingest.messageSources },
+    { clock, messageSources: ingest.messageSources },
     sessionOptions,
   )
   stack.defer(() => bridgeSessions.stop())
+  ops.attach({ bridgeSessions })
   // The first: nothing comes into force while the others close.
   stack.defer(() => reload.stop())
   await reload.start()

@@ -109,15 +109,14 @@ const tables: Record<string, () => string> = {
   events: () =>
     table(
       ['event', 'level', 'meaning', 'what to do', 'conditions', 'fields'],
-      Object.entries(eventTable).map(([name, { level, act, raises, clears = {} }]) => [
+      Object.entries(eventTable).map(([name, { level, act, raises = {} }]) => [
         quoted(name),
         typeof level === 'string' ? level : level.oneOf.join(', '),
         eventMeaning(name as EventName),
-        act ?? (raises ? 'See the condition.' : 'Nothing.'),
-        [
-          ...Object.keys(raises ?? {}).map((code) => `raises ${quoted(code)}`),
-          ...Object.keys(clears).map((code) => `clears ${quoted(code)}`),
-        ].join(', '),
+        act ?? (Object.keys(raises).length > 0 ? 'See the condition.' : 'Nothing.'),
+        Object.keys(raises)
+          .map((code) => `raises ${quoted(code)}`)
+          .join(', '),
         loggedFields(name)
           .map(([field]) => quoted(field))
           .join(', '),

@@ -31,6 +31,39 @@ export type SilentPart = 'address' | 'bridge' | 'source' | 'provider' | 'all'
 
 export type SilentDevice = { readonly device: string; readonly assetId: string; readonly lastAt: EpochMs }
 
+/** What the server of a message source would lose, strand or delay. */
+export type SourceRisk =
+  | 'clean_session'
+  | 'short_expiry'
+  | 'qos_0'
+  | 'expiry_reduced'
+  | 'qos_0_granted'
+  | 'filter_refused'
+  | 'session_lost'
+  | 'small_window'
+  | 'short_connections'
+  | 'sessions_left'
+  | 'group_restarted'
+  | 'oversized'
+  | 'bad_topic'
+  | 'queue_missing'
+  | 'queue_deleted'
+  | 'queue_differs'
+  | 'exchange_missing'
+  | 'not_declared'
+  | 'blocked'
+  | 'stream_settings'
+  | 'durable_missing'
+  | 'durable_differs'
+  | 'durable_created'
+  | 'custody_deleted'
+  | 'mapping_differs'
+  | 'partition_mixed'
+  | 'member_twice'
+  | 'partitions_differ'
+  | 'partition_left'
+  | 'not_ready'
+
 type Failing = {
   provider: ProviderName
   /** Failed submissions in a row. */
@@ -211,6 +244,18 @@ export type StateFacts = {
   /** Failures since the last CONNECT, the last one in words, and the addresses with the most of them. */
   TLS_HANDSHAKES_FAIL: { listener: string; detail: string; count: number; top: readonly string[] }
 
+  // message sources
+  MESSAGE_SOURCE_DISCONNECTED: { messageSource: string; clientId: string; detail: string; act: string }
+  /** `about`: each thing that has the risk. Of the first one: the connection that saw it, and it in words. */
+  MESSAGE_SOURCE_AT_RISK: {
+    messageSource: string
+    risk: SourceRisk
+    about: readonly string[]
+    clientId: string
+    detail: string
+    /** Null where the risk says it. */
+    act: string | null
+  }
   MESSAGE_SOURCE_PAUSED: { messageSource: string; clientId: string }
   /** `clientId`: of the connection; null for all of the source. `neverHeard`: none came since the start. */
   MESSAGE_SOURCE_SILENT: {

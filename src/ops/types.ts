@@ -61,6 +61,7 @@ export type StageViews = {
   control?: DaemonControl | null
   reload?: StateSource | null
   lostFields?: StateSource | null
+  bridgeSessions?: StateSource | null
   http?: StateSource | null
   ourTime?: ({ view(): TimeView; now(): EpochMs } & Partial<StateSource>) | null
   /** Where the history is kept. */

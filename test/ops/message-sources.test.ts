@@ -21,6 +21,7 @@ const link = {
   lastMessageMs: 1,
   losses: 3,
   lastFault: null,
+  lastAct: null,
 }
 const broker: MessageSourceStatus = {
   name: 'broker',

@@ -4,6 +4,7 @@ import { connect, TimeoutError, type NatsConnection } from '@nats-io/transport-n
 import { jetstreamManager, type JetStreamManager } from '@nats-io/jetstream'
 import { MqttClient } from 'mqtt'
 import { connect as connectTcp } from 'node:net'
+import type { State } from '../../src/domain/condition-state.ts'
 import { jetstreamBridgeSchema, jetstreamOptions } from '../../src/ingest/jetstream/jetstream-config.ts'
 import { mqttStream, type JetStreamOptions } from '../../src/ingest/jetstream/types.ts'
 import type { MessageSourceStatus } from '../../src/ingest/ingest.ts'
@@ -27,6 +28,7 @@ export type NatsMember = AsyncDisposable & {
   /** The texts of what was committed, in order. */
   texts(): string[]
   events(kind: string): readonly Record<string, unknown>[]
+  risks(): readonly State<'MESSAGE_SOURCE_AT_RISK'>[]
   /** How many partitions it has. */
   active(): number
 }
@@ -56,6 +58,7 @@ export async function openMember(
     status,
     texts: () => spool.payloads.map(textOf),
     events: (kind) => world.events.filter((event) => event.kind === kind),
+    risks: () => [...world.ingest.states()].filter((state) => state.code === 'MESSAGE_SOURCE_AT_RISK'),
     active: () => status().partitions.filter(({ role }) => role === 'active').length,
     [Symbol.asyncDispose]: () => world[Symbol.asyncDispose](),
   }

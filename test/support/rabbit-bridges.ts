@@ -2,6 +2,7 @@
 
 import { connect, type Channel } from 'amqplib'
 import { bridgesSchema } from '../../src/ingest/bridge-kinds.ts'
+import type { State } from '../../src/domain/condition-state.ts'
 import { amqpOptions } from '../../src/ingest/amqp/amqp-config.ts'
 import type { AmqpOptions } from '../../src/ingest/amqp/types.ts'
 import type { Engine } from '../engines/message-engine.ts'
@@ -21,6 +22,8 @@ export type RabbitBridge = AsyncDisposable & {
   textsByTopic(): Record<string, string[]>
   /** The last event of a kind. */
   eventOf(kind: string): Record<string, unknown> | undefined
+  /** The first risk of the server that is found now. */
+  risk(): State | undefined
 }
 
 export function parseRabbitBridge(options: object): AmqpOptions {
@@ -54,6 +57,7 @@ export async function openRabbitBridge(
       return texts
     },
     eventOf: (kind) => world.events.findLast((event) => event.kind === kind),
+    risk: () => [...world.ingest.states()].find(({ code }) => code === 'MESSAGE_SOURCE_AT_RISK'),
     [Symbol.asyncDispose]: () => world[Symbol.asyncDispose](),
   }
 }

@@ -62,6 +62,7 @@ const link: LinkView = {
   sessionPresent: null,
   losses: 0,
   lastFault: null,
+  lastAct: null,
   isPausedLong: false,
   messages: 0,
   lastMessageMs: null,
@@ -162,6 +163,7 @@ export function createScriptedEngine({ partitions = 2, windowMax = 100 } = {}): 
       custody: { store },
       release: () => Promise.resolve(void (own.wanted = 0)),
       close: () => Promise.resolve(cut(own)),
+      states: () => [],
       view: () => ({
         url: null,
         links: [{ ...link, state: isDown ? 'waiting' : 'connected' }],

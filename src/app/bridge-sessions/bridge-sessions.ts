@@ -22,18 +22,17 @@ import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { every, type Clock } from '../../std/clock.ts'
 import { bounded, quote } from '../../std/quote.ts'
-import type { Emit } from '../../domain/event.ts'
+import type { State, StateSource } from '../../domain/condition-state.ts'
 import { filtersOf, type BridgeOptions, type MessageSourceStatus } from '../../ingest/ingest.ts'
 import { createKeptWriter, readKept } from '../../std/file-system/kept-json.ts'
 
-export type BridgeSessions = {
+export type BridgeSessions = StateSource & {
   /** Writes the sessions. Never rejects. */
   stop(): Promise<void>
 }
 
 type Deps = {
   clock: Clock
-  emit: Emit
   messageSources: () => readonly Pick<MessageSourceStatus, 'name' | 'links'>[]
 }
 
@@ -59,18 +58,17 @@ const writeEveryMs = 300_000
 const shownMax = 3
 
 export async function startBridgeSessions(deps: Deps, options: Options): Promise<BridgeSessions> {
-  const { clock, emit } = deps
+  const { clock } = deps
   const path = fileIn(options.spoolPath)
   const sessions = await readSessions(path, options.bridges)
   const used = new Set(options.bridges.flatMap(placesOf).map(keyOf))
-  /** What was said of each bridge. */
-  const said = new Map<string, string>()
   let writtenMs = clock.monotonic()
   const write = createKeptWriter(clock, path, () => [...sessions.values()])
   check()
   const isNeeded = options.bridges.length > 0 || sessions.size > 0
   const end = isNeeded ? every(clock, checkEveryMs, check) : () => {}
   return {
+    states,
     async stop() {
       end()
       check()
@@ -85,7 +83,6 @@ export async function startBridgeSessions(deps: Deps, options: Options): Promise
       writtenMs = nowMs
       void write() // It never rejects.
     }
-    report()
   }
 
   /** True where the file lacks a session. */
@@ -124,7 +121,7 @@ export async function startBridgeSessions(deps: Deps, options: Options): Promise
     return isNew
   }
 
-  function report(): void {
+  function* states(): Generator<State> {
     const left = new Map<string, Session[]>()
     for (const [key, session] of sessions) {
       if (used.has(key)) continue
@@ -133,23 +130,15 @@ export async function startBridgeSessions(deps: Deps, options: Options): Promise
     }
     for (const [messageSource, those] of left) {
       const url = options.bridges.find(({ name }) => name === messageSource)?.url
-      const detail = leftText(those, url ?? null)
-      if (said.get(messageSource) === detail) continue
-      said.set(messageSource, detail)
-      const clientId = those[0]!.clientId
-      emit({
-        kind: 'message_source_at_risk',
+      yield {
+        code: 'MESSAGE_SOURCE_AT_RISK',
         messageSource,
-        clientId,
         risk: 'sessions_left',
-        detail,
+        about: those.map(({ clientId }) => clientId),
+        clientId: those[0]!.clientId,
+        detail: leftText(those, url ?? null),
         act: null,
-      })
-    }
-    for (const messageSource of said.keys()) {
-      if (left.has(messageSource)) continue
-      said.delete(messageSource)
-      emit({ kind: 'message_source_safe', messageSource, risk: 'sessions_left' })
+      }
     }
   }
 }

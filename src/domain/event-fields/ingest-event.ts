@@ -49,45 +49,6 @@ export const ingestEventFields = {
     detail: field<string>('what is not known, in words'),
     act: field<string>('what a person can do'),
   },
-  message_source_at_risk: {
-    messageSource,
-    clientId,
-    risk: field<
-      | 'clean_session'
-      | 'short_expiry'
-      | 'qos_0'
-      | 'expiry_reduced'
-      | 'qos_0_granted'
-      | 'filter_refused'
-      | 'session_lost'
-      | 'small_window'
-      | 'short_connections'
-      | 'sessions_left'
-      | 'group_restarted'
-      | 'oversized'
-      | 'bad_topic'
-      | 'queue_missing'
-      | 'queue_deleted'
-      | 'queue_differs'
-      | 'exchange_missing'
-      | 'not_declared'
-      | 'blocked'
-      | 'stream_settings'
-      | 'durable_missing'
-      | 'durable_differs'
-      | 'durable_created'
-      | 'custody_deleted'
-      | 'mapping_differs'
-      | 'partition_mixed'
-      | 'member_twice'
-      | 'partitions_differ'
-      | 'partition_left'
-      | 'not_ready'
-    >('stable code of what the server would lose or delay'),
-    detail: field<string>('the same in words'),
-    act: field<string | null>('what to do; null where the code says it'),
-  },
-  message_source_safe: { messageSource, risk: field<string>('code of the risk that is over') },
   message_source_released: {
     messageSource,
     clientId,

@@ -57,6 +57,7 @@ import type {
   PartitionView,
 } from '../message-sources/message-sources.ts'
 import { nodesText } from './amqp-address.ts'
+import { SourceRisks } from '../message-sources/source-risks.ts'
 import { emptyMessage } from '../message-sources/source-message.ts'
 import { readDelivery } from './amqp-delivery.ts'
 import { createDistributor } from './distributor.ts'
@@ -89,14 +90,15 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
     tls: options.tls,
   }
   const topics = createTopicTranslation(options.topics)
-  const topology = createTopologyLink({ ...deps, credentials, asked: noteRoles }, options)
-  const memberName = createMemberName({ ...deps, credentials }, options)
+  const risks = new SourceRisks(deps, options.name)
+  const topology = createTopologyLink({ ...deps, risks, credentials, asked: noteRoles }, options)
+  const memberName = createMemberName({ ...deps, risks, credentials }, options)
   let wanted = 0
   let stopping = false
 
   const distributor =
     options.partitionBy.kind === 'device'
-      ? createDistributor({ ...deps, topics, credentials, queueMissing: topology.missing }, options)
+      ? createDistributor({ ...deps, risks, topics, credentials, queueMissing: topology.missing }, options)
       : null
 
   const isDelivered = options.custody === 'delivered'
@@ -201,6 +203,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
     },
     async close() {
       stopping = true
+      risks.close()
       await Promise.all([
         topology.close(),
         distributor?.close(),
@@ -209,6 +212,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
         ...links.map((link) => link.close()),
       ])
     },
+    states: () => risks.states(),
     view: () => {
       const partitions = partitionViews()
       const inbox = topology.depthOf(inboxQueue(options.prefix))?.messages ?? null

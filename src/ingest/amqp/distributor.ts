@@ -16,8 +16,10 @@ import type { ConsumeMessage } from 'amqplib'
 import { pause, type Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import { noSender } from '../../domain/message.ts'
+import type { AmqpFault } from './amqp-faults/amqp-faults.ts'
 import type { LinkView, MessageFeed, Partition } from '../message-sources/message-sources.ts'
 import { newPartition } from '../message-sources/partition.ts'
+import type { SourceRisks } from '../message-sources/source-risks.ts'
 import { redeliveredHeader, routingKeyHeader } from './amqp-delivery.ts'
 import { createConfirmedPublisher } from './confirmed-publisher.ts'
 import { createQueueLink } from './queue-link/queue-link.ts'
@@ -42,6 +44,7 @@ type Deps = {
   random: () => number
   topics: TopicTranslation
   credentials: AmqpCredentials
+  risks: SourceRisks
   queueMissing: (queue: string | null) => void
 }
 
@@ -50,7 +53,7 @@ const lastConfirmsMs = 1000
 const never = new AbortController().signal
 
 export function createDistributor(deps: Deps, options: AmqpOptions): Distributor {
-  const { clock, emit, topics } = deps
+  const { clock, emit, risks, topics } = deps
   const { name: messageSource, member, window } = options
   const queue = inboxQueue(options.prefix)
   const queues = partitionQueues(options)
@@ -60,17 +63,23 @@ export function createDistributor(deps: Deps, options: AmqpOptions): Distributor
   let stale = 0
   let current: Partition | null = null
   let distributed = 0
+  /** The queues cannot be reached. */
+  let publisherFault: AmqpFault | null = null
   let flushing = false
   let released = false
 
   const publisher = createConfirmedPublisher(
     {
       ...deps,
-      opened: () => !released && link.want(window),
+      opened() {
+        publisherFault = null
+        if (!released) link.want(window)
+      },
       confirmed,
       failed(fault, retryInMs) {
         if (fault.reason === 'queue_missing') deps.queueMissing(null)
         link.want(0)
+        publisherFault = fault
         const { reason, detail, act } = fault
         const hasLost = current !== null && tags.length > 0
         tags = []
@@ -88,17 +97,9 @@ export function createDistributor(deps: Deps, options: AmqpOptions): Distributor
           })
       },
       blocked(isBlocked) {
-        if (isBlocked)
-          emit({
-            kind: 'message_source_at_risk',
-            messageSource,
-            clientId: label,
-            risk: 'blocked',
-            detail:
-              'RabbitMQ takes no messages: an alarm of memory or disk is on. Devices are not acknowledged',
-            act: null,
-          })
-        else emit({ kind: 'message_source_safe', messageSource, risk: 'blocked' })
+        const detail =
+          'RabbitMQ takes no messages: an alarm of memory or disk is on. Devices are not acknowledged'
+        risks.set('blocked', label, isBlocked ? { clientId: label, detail } : null)
       },
     },
     options,
@@ -173,7 +174,10 @@ export function createDistributor(deps: Deps, options: AmqpOptions): Distributor
       await link.close()
       await publisher.close()
     },
-    view: () => link.view(),
+    view() {
+      const { detail, act } = publisherFault ?? {}
+      return { ...link.view(), ...(detail !== undefined && { lastFault: detail, lastAct: act ?? null }) }
+    },
     outstanding: () => tags.length,
     distributed: () => distributed,
   }

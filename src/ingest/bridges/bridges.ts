@@ -127,9 +127,10 @@ export function createMqttBridge(deps: BridgeDeps, options: BridgeOptions): Mqtt
       await Promise.all(links.map((link) => link.release()))
     },
     async close() {
-      risks.close()
+      risks.found.close()
       await Promise.all(links.map((link) => link.close()))
     },
+    states: () => risks.found.states(),
     view: () => ({
       url: urlText(options.url),
       links: links.map((link) => link.view()),

@@ -210,7 +210,7 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     cancelTick()
     partitions.own(new Set())
     await link.close()
-    report.close()
+    report.found.close()
   }
 
   return {
@@ -245,6 +245,7 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     reconnect: () => link.reconnect(wasSilent),
     release,
     close,
+    states: () => report.found.states(),
     view: () => ({
       url: urlsText(options),
       links: [link.view()],

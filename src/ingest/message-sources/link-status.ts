@@ -34,6 +34,7 @@ export function createLinkStatus(
   let sessionPresent: boolean | null = null
   let losses = 0
   let lastFault: string | null = null
+  let lastAct: string | null = null
   let isPausedLong = false
   let messages = 0
   let lastMessageMs: number | null = null
@@ -54,6 +55,7 @@ export function createLinkStatus(
     connected(url, session) {
       sessionPresent = session?.present ?? null
       lastFault = null
+      lastAct = null
       set('connected')
       emit({
         kind: 'message_source_connected',
@@ -67,6 +69,7 @@ export function createLinkStatus(
     lost({ reason, detail, act }, retryInMs) {
       losses += 1
       lastFault = detail
+      lastAct = act
       set('waiting')
       emit({ kind: 'message_source_lost', messageSource, clientId, reason, detail, act, retryInMs })
     },
@@ -89,6 +92,7 @@ export function createLinkStatus(
       sessionPresent,
       losses,
       lastFault,
+      lastAct,
       isPausedLong,
       messages,
       lastMessageMs,

@@ -150,9 +150,16 @@ export function createMessageSources(deps: Deps, entries: readonly SourceEntry[]
 
   function* states(): Generator<State> {
     yield* watch.states()
-    for (const { source } of entries)
-      for (const { clientId, isPausedLong } of source.view().links)
-        if (isPausedLong) yield { code: 'MESSAGE_SOURCE_PAUSED', messageSource: source.name, clientId }
+    for (const { source } of entries) {
+      const messageSource = source.name
+      for (const { clientId, isPausedLong, lastFault, lastAct } of source.view().links) {
+        if (isPausedLong) yield { code: 'MESSAGE_SOURCE_PAUSED', messageSource, clientId }
+        if (lastFault === null) continue
+        const act = lastAct ?? ''
+        yield { code: 'MESSAGE_SOURCE_DISCONNECTED', messageSource, clientId, detail: lastFault, act }
+      }
+      yield* source.states()
+    }
   }
 
   function statusOf(feed: FeedOfSource, source: MessageSource): MessageSourceStatus {

@@ -2,6 +2,7 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { MessageProperties, QoS, Sender, UserProperties } from '../../domain/message.ts'
+import type { StateSource } from '../../domain/condition-state.ts'
 import type { Ack } from '../../spool/spool.ts'
 import type { ClientBudget } from '../broker/connection-limits/connection-limits.ts'
 import type { MessageRefusal } from '../types.ts'
@@ -160,7 +161,9 @@ export type LinkView = {
   sessionPresent: boolean | null
   /** Connections that ended, since the start. */
   losses: number
+  /** Why the last one ended, and what to do; null while it is connected, and before the first. */
   lastFault: string | null
+  lastAct: string | null
   /** It takes nothing for so long that a person should know. */
   isPausedLong: boolean
   /** Messages that it brought, since the start; when the last one came, monotonic. */
@@ -193,7 +196,8 @@ export type SourceView = {
   retainedIgnored: number
 }
 
-export type MessageSource = {
+/** `states`: what its server would lose, strand or delay (source-risks.ts). */
+export type MessageSource = StateSource & {
   /** As `from` of a source of the mapping names it. */
   readonly name: string
   readonly kind: BridgeKind

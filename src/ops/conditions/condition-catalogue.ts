@@ -16,7 +16,7 @@ import { clientConditions } from './client-conditions.ts'
 import { deliveryConditions } from './delivery-conditions.ts'
 import { deviceConditions } from './device-conditions.ts'
 import { gatewayConditions, selfConditions } from './gateway-conditions.ts'
-import { sourceStateConditions, messageSourceConditions } from './message-source-conditions.ts'
+import { sourceStateConditions } from './message-source-conditions.ts'
 import { slowDeliveryConditions } from './slow-delivery-conditions.ts'
 import { spoolConditions, spoolStateConditions } from './spool-conditions.ts'
 import type { ConditionSpec } from './types.ts'
@@ -70,7 +70,6 @@ export const conditionCatalogue = {
 
   // ingest and mapping
   ...clientConditions,
-  ...messageSourceConditions,
   ...sourceStateConditions,
   ...deviceConditions,
   ...gatewayConditions,

@@ -1,4 +1,4 @@
-// event-conditions.ts: raises and clears conditions, by the event table and by the counters.
+// event-conditions.ts: raises conditions, by the event table and by the counters.
 
 import type { GatewayEvent } from '../../domain/event.ts'
 import type { ConditionCode } from './condition-catalogue.ts'
@@ -49,11 +49,7 @@ export function createEventConditions(conditions: Conditions): EventConditions {
       deadLettersKept = Math.max(1, deadLettersKept)
       areSomeGone = true
     }
-    const { clears, raises } = eventSpec(event)
-    for (const code in clears) {
-      const key = clears[code as ConditionCode]?.(event)
-      if (key !== undefined) conditions.clear(code as ConditionCode, key)
-    }
+    const { raises } = eventSpec(event)
     for (const code in raises) {
       const cause = raises[code as ConditionCode]?.(event)
       if (!cause) continue

@@ -1,5 +1,5 @@
 // events.ts: every event in one table: how it reads in the log, how serious it is, and which conditions it
-// raises or clears. To add an event: one line in domain/event.ts (name and fields), one entry in a file of
+// raises. To add an event: one line in domain/event.ts (name and fields), one entry in a file of
 // this folder, and `npm run docs`. The types refuse an event without an entry, and an entry for a condition
 // that does not exist.
 //

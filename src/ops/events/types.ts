@@ -1,6 +1,6 @@
 // types.ts: the form of the entries of the event table.
 
-import type { EventName, EventOf } from '../../domain/event.ts'
+import type { EventName, EventOf, GatewayEvent } from '../../domain/event.ts'
 import type { ConditionCode } from '../conditions/condition-catalogue.ts'
 import type { Cause } from '../conditions/types.ts'
 
@@ -27,8 +27,8 @@ export type EventSpec<Event> = Words<Event> & {
   fields?(this: void, event: Event): Record<string, unknown>
   /** Characters that are kept of a `why`, in the log and in the condition. */
   whyLengthMax?: number
-  /** The key of the condition that is cleared; undefined: not this time. */
-  clears?: { [Code in ConditionCode]?: (this: void, event: Event) => string | null | undefined }
+  /** What the line of the other event says is over (repeated-lines.ts). */
+  isEndOf?(this: void, event: Event, other: GatewayEvent): boolean
 }
 
 export type EventTable<Name extends EventName> = { [Each in Name]: EventSpec<EventOf<Each>> }

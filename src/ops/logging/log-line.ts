@@ -3,7 +3,6 @@
 import { GatewayError } from '../../std/gateway-error.ts'
 import { bounded } from '../../std/quote.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
-import type { ConditionCode } from '../conditions/condition-catalogue.ts'
 import { eventSpec, eventText } from '../events/events.ts'
 import type { Level } from '../events/types.ts'
 
@@ -29,18 +28,12 @@ export function groupOf(event: GatewayEvent): string | null {
 
 /** It may end what another event has reported. */
 export function endsSomething(event: GatewayEvent): boolean {
-  return eventSpec(event).clears !== undefined
+  return eventSpec(event).isEndOf !== undefined
 }
 
-/** It clears a condition that the other event raises: what the other one says is over. */
+/** What the other one says is over. */
 export function ends(event: GatewayEvent, other: GatewayEvent): boolean {
-  const { clears = {} } = eventSpec(event)
-  const { raises = {} } = eventSpec(other)
-  return (Object.keys(clears) as ConditionCode[]).some((code) => {
-    const key = clears[code]?.(event)
-    const cause = key === undefined ? null : raises[code]?.(other)
-    return cause ? (cause.key ?? null) === key : false
-  })
+  return eventSpec(event).isEndOf?.(event, other) === true
 }
 
 export function lineOf(event: GatewayEvent): { text: string; fields: Record<string, unknown> } {

@@ -5,7 +5,7 @@
 //   the minute is over     a summary with the latest is written, or, after a quiet minute, the key is removed
 //
 // A summary is no news: it says how often, when the last one was, and whether another event has meanwhile
-// ended what the last one says (it clears the condition that the last one raised).
+// ended what the last one says.
 //
 // The number of keys is bounded. Beyond it the oldest is written and removed, so a flood of new keys writes
 // lines and uses no more memory. Where the keys come from outside, such as client ids, an event also has a

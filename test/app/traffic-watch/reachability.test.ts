@@ -21,6 +21,7 @@ function engine(roles: readonly Role[], more: { lastMessageAt?: number; outstand
     sessionPresent: null,
     losses: 0,
     lastFault: null,
+    lastAct: null,
     messages: 0,
     isPausedLong: false,
     lastMessageMs: null,

@@ -49,6 +49,7 @@ function openSource(
     reconnect: () => void calls.push('reconnect'),
     release: () => Promise.resolve(void calls.push('release')),
     close: () => Promise.resolve(void calls.push('close')),
+    states: () => [],
     view: () => ({ url: null, links: [], partitions: [], lag: null, retainedIgnored: 0 }),
   }
   const spool = createMemoryIntakeSpool({ commits: 'by hand' })

@@ -1,8 +1,7 @@
 // deleted-queues.ts: queues that were deleted while the gateway ran. With `provision` they are declared
 // again, so nothing stands still; what was in them is lost, and this says how much that was.
 
-import type { CancelTimer, Clock } from '../../../std/clock.ts'
-import type { Emit } from '../../../domain/event.ts'
+import type { SourceRisks } from '../../message-sources/source-risks.ts'
 import type { AmqpOptions } from '../types.ts'
 
 export type DeletedQueues = {
@@ -12,18 +11,16 @@ export type DeletedQueues = {
   missing(queue: string): void
   /** All queues exist again. */
   declared(): void
-  close(): void
 }
 
 const shownForMs = 3_600_000
 
 export function createDeletedQueues(
-  { clock, emit }: { clock: Clock; emit: Emit },
-  { name: messageSource, member: clientId }: Pick<AmqpOptions, 'name' | 'member'>,
+  { risks }: { risks: SourceRisks },
+  { member: clientId }: Pick<AmqpOptions, 'member'>,
 ): DeletedQueues {
   const seen = new Map<string, number>()
   const missing = new Set<string>()
-  let cancel: CancelTimer = () => {}
 
   function report(found: readonly { queue: string; messages: number | null }[]): void {
     const texts = found.map(({ queue, messages }) =>
@@ -31,18 +28,8 @@ export function createDeletedQueues(
         ? `${queue} (with an unknown number of messages)`
         : `${queue} (with ${messages} messages)`,
     )
-    emit({
-      kind: 'message_source_at_risk',
-      messageSource,
-      clientId,
-      risk: 'queue_deleted',
-      detail: `RabbitMQ had lost ${texts.join(', ')}. Messages that no gateway had taken are lost; the gateway has created the queue again`,
-      act: null,
-    })
-    cancel()
-    cancel = clock.after(shownForMs, () =>
-      emit({ kind: 'message_source_safe', messageSource, risk: 'queue_deleted' }),
-    )
+    const detail = `RabbitMQ had lost ${texts.join(', ')}. Messages that no gateway had taken are lost; the gateway has created the queue again`
+    for (const { queue } of found) risks.happened('queue_deleted', queue, { clientId, detail }, shownForMs)
   }
 
   return {
@@ -56,6 +43,5 @@ export function createDeletedQueues(
       missing.clear()
       if (found.length > 0) report(found)
     },
-    close: () => cancel(),
   }
 }

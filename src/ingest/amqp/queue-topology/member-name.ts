@@ -10,7 +10,7 @@
 // it is refused for `nameTakenAfterMs`. Where the user may not declare the queue, nothing is known of it.
 
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
-import type { Emit } from '../../../domain/event.ts'
+import type { SourceRisks } from '../../message-sources/source-risks.ts'
 import { openChannel, type AmqpConnection } from '../amqp-connection.ts'
 import type { AmqpFault } from '../amqp-faults/amqp-faults.ts'
 import { createNodeTurns } from '../node-turns.ts'
@@ -22,11 +22,11 @@ export type MemberName = {
   close(): Promise<void>
 }
 
-type Deps = { clock: Clock; emit: Emit; random: () => number; credentials: AmqpCredentials }
+type Deps = { clock: Clock; random: () => number; credentials: AmqpCredentials; risks: SourceRisks }
 
 export function createMemberName(deps: Deps, options: AmqpOptions): MemberName {
-  const { clock, emit, credentials } = deps
-  const { name: messageSource, member, nameTakenAfterMs } = options
+  const { clock, credentials, risks } = deps
+  const { member, nameTakenAfterMs } = options
   const queue = memberQueue(options.prefix, member)
   const turns = createNodeTurns(deps, options, consumerPriority(member, queue))
   let connection: AmqpConnection | null = null
@@ -34,7 +34,6 @@ export function createMemberName(deps: Deps, options: AmqpOptions): MemberName {
   let ownSinceMs: number | null = null
   /** Monotonic: since then it is that of another connection. */
   let refusedSinceMs: number | null = null
-  let isTaken = false
   let cancelRetry: CancelTimer = () => {}
   let stopping = false
 
@@ -86,13 +85,9 @@ export function createMemberName(deps: Deps, options: AmqpOptions): MemberName {
     cancelRetry = clock.after(retryInMs, start)
   }
 
-  function setTaken(next: boolean): void {
-    if (isTaken === next) return
-    isTaken = next
-    const risk = 'member_twice'
-    if (!next) return emit({ kind: 'message_source_safe', messageSource, risk })
+  function setTaken(isTaken: boolean): void {
     const detail = `Another gateway takes part as ${member}. RabbitMQ does not share the queues between the two`
-    emit({ kind: 'message_source_at_risk', messageSource, clientId: member, risk, detail, act: null })
+    risks.set('member_twice', member, isTaken ? { clientId: member, detail } : null)
   }
 
   return {

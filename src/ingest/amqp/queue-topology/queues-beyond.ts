@@ -3,8 +3,8 @@
 // takes them.
 
 import type { Clock } from '../../../std/clock.ts'
-import type { Emit } from '../../../domain/event.ts'
 import type { AmqpConnection } from '../amqp-connection.ts'
+import type { SourceRisks } from '../../message-sources/source-risks.ts'
 import { partitionQueue } from '../queue-names.ts'
 import type { AmqpOptions } from '../types.ts'
 
@@ -43,25 +43,22 @@ const everyMs = 600_000
 const againMs = 60_000
 
 export function createBeyondWatch(
-  { clock, emit }: { clock: Clock; emit: Emit },
+  { clock, risks }: { clock: Clock; risks: SourceRisks },
   options: AmqpOptions,
 ): BeyondWatch {
-  const { name: messageSource, member: clientId } = options
   let lookedAtMs: number | null = null
-  let reported: string | null = null
+  let isFound = false
 
   return {
     async look(connection) {
-      const pauseMs = reported === null ? everyMs : againMs
+      const pauseMs = isFound ? againMs : everyMs
       if (lookedAtMs !== null && clock.monotonic() - lookedAtMs < pauseMs) return
       lookedAtMs = clock.monotonic()
       try {
         const found = await findQueuesBeyond(connection, options)
-        if (found !== null && found.detail !== reported)
-          emit({ kind: 'message_source_at_risk', messageSource, clientId, risk: 'partition_left', ...found })
-        else if (found === null && reported !== null)
-          emit({ kind: 'message_source_safe', messageSource, risk: 'partition_left' })
-        reported = found?.detail ?? null
+        isFound = found !== null
+        const finding = found === null ? null : { clientId: options.member, ...found }
+        risks.set('partition_left', options.prefix, finding)
       } catch {
         // The connection has ended; the next one looks.
         lookedAtMs = null

@@ -6,7 +6,9 @@
 // made again for the steps behind it. All of it is done again at each connection and every minute.
 
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
-import type { Emit, EventOf } from '../../../domain/event.ts'
+import type { SourceRisk } from '../../../domain/condition-state.ts'
+import type { Emit } from '../../../domain/event.ts'
+import type { RiskFinding, SourceRisks } from '../../message-sources/source-risks.ts'
 import { openChannel, type AmqpConnection } from '../amqp-connection.ts'
 import type { AmqpFault } from '../amqp-faults/amqp-faults.ts'
 import { createNodeTurns } from '../node-turns.ts'
@@ -34,18 +36,20 @@ type Deps = {
   emit: Emit
   random: () => number
   credentials: AmqpCredentials
+  risks: SourceRisks
   /** The depths are known again. */
   asked: () => void
 }
 
-type Risk = EventOf<'message_source_at_risk'>['risk']
+/** What RabbitMQ refuses may be any of these. */
+const refusals = ['queue_missing', 'exchange_missing', 'queue_differs', 'not_declared'] as const
 
 const againEveryMs = 60_000
 /** To the steps behind one that was refused. */
 const nextTryMs = 100
 
 export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLink {
-  const { clock, emit, credentials } = deps
+  const { clock, emit, credentials, risks } = deps
   const { name: messageSource, member } = options
   const queues = [...partitionQueues(options), ...(usesInbox(options) ? [inboxQueue(options.prefix)] : [])]
   const turns = createNodeTurns(deps, options)
@@ -57,7 +61,6 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
   let mayNotCompare = false
   let roundAtMs: number | null = null
   let depths = new Map<string, QueueDepth>()
-  const risks = new Set<Risk>()
   let cancel: CancelTimer = () => {}
   let stopping = false
   let tried: (() => void) | null = null
@@ -156,7 +159,7 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
   }
 
   function report(): void {
-    const found = new Map<Risk, { detail: string; act: string }>()
+    const found = new Map<SourceRisk, Map<string, RiskFinding>>(refusals.map((risk) => [risk, new Map()]))
     if (connection === null) return
     const steps = stepsOf(connection)
     for (const [index, { reason, detail, act }] of refused) {
@@ -165,25 +168,14 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
         mayNotCompare = true
         continue
       }
-      const risk = riskOf(reason, kind)
-      if (found.has(risk)) continue
-      const run =
-        reason === 'queue_missing' && command !== null ? `Set provision: true, or run: ${command}` : act
-      found.set(risk, {
+      found.get(riskOf(reason, kind))?.set(name, {
+        clientId: member,
         detail: reason === 'queue_missing' ? `RabbitMQ has no ${kind} ${name}` : detail,
-        act: run,
+        act: reason === 'queue_missing' && command !== null ? `Set provision: true, or run: ${command}` : act,
       })
     }
     refused = new Map()
-    for (const [risk, { detail, act }] of found) {
-      risks.add(risk)
-      emit({ kind: 'message_source_at_risk', messageSource, clientId: member, risk, detail, act })
-    }
-    for (const risk of risks)
-      if (!found.has(risk)) {
-        risks.delete(risk)
-        emit({ kind: 'message_source_safe', messageSource, risk })
-      }
+    for (const [risk, those] of found) risks.setAll(risk, those)
   }
 
   /** Once: the next start sees another RabbitMQ. */
@@ -254,7 +246,6 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
       stopping = true
       stop.abort()
       cancel()
-      deleted.close()
       await connection?.close()
       connection = null
     },
@@ -268,7 +259,7 @@ function isRefusal({ reason }: AmqpFault): boolean {
   )
 }
 
-function riskOf(reason: AmqpFault['reason'], kind: TopologyStep['kind']): Risk {
+function riskOf(reason: AmqpFault['reason'], kind: TopologyStep['kind']): (typeof refusals)[number] {
   if (reason === 'queue_missing') return kind === 'queue' ? 'queue_missing' : 'exchange_missing'
   return reason === 'queue_differs' ? 'queue_differs' : 'not_declared'
 }

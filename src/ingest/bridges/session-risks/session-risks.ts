@@ -1,18 +1,17 @@
-// session-risks.ts: what would lose or strand messages at the broker, as conditions: by the config, by
-// CONNACK and SUBACK, and by what is seen of the window. One report for all connections of a bridge.
+// session-risks.ts: what would lose or strand messages at the broker: by the config, by CONNACK and SUBACK,
+// and by what is seen of the window. One report for all connections of a bridge.
 
 import type { IConnackPacket } from 'mqtt-packet'
-import type { CancelTimer, Clock } from '../../../std/clock.ts'
-import type { Emit, EventOf } from '../../../domain/event.ts'
+import type { Clock } from '../../../std/clock.ts'
+import type { SourceRisk } from '../../../domain/condition-state.ts'
 import { formatDuration } from '../../../std/quantity.ts'
+import { SourceRisks } from '../../message-sources/source-risks.ts'
 import type { MessageRefusal } from '../../types.ts'
 import type { Fault, Granted } from '../bridge-faults/bridge-faults.ts'
 import type { BridgeOptions } from '../types.ts'
 
 /** The data should survive an outage that is longer. */
 export const shortExpiryMs = 3_600_000
-
-type SessionRisk = EventOf<'message_source_at_risk'>['risk']
 
 export type SessionRisks = {
   /** What the config itself allows; `check` warns of it, too. */
@@ -24,54 +23,29 @@ export type SessionRisks = {
   /** So few messages were outstanding at most, again and again; null: not now. */
   window(clientId: string, messages: number | null): void
   /** Connections that broke soon after their begin, in a row, the last by `fault`; null: not any more. */
-  shortConnections(clientId: string, found: { times: number; fault: Fault } | null): void
+  shortConnections(clientId: string, short: { times: number; fault: Fault } | null): void
   /** The broker was down, and kept the session. `afterMs`: since the last refused try. */
   brokerRestarted(clientId: string, afterMs: number): void
   /** A message that cannot be mapped became a dead letter. */
   refusedMessage(clientId: string, refusal: MessageRefusal): void
-  close(): void
+  readonly found: SourceRisks
 }
 
-/** What happened once is shown for so long after the last time. */
-const shownForMs = 86_400_000
 /** The first member that is back after a restart ends the gap. */
 const oneRestartMs = 60_000
 
-export function createSessionRisks(
-  { clock, emit }: { clock: Clock; emit: Emit },
-  options: BridgeOptions,
-): SessionRisks {
-  const { name: messageSource, keepsSession, sessionExpiryMs } = options
-  /** The connections that have each risk. */
-  const open = new Map<SessionRisk, Set<string>>()
-  const timers = new Map<SessionRisk, CancelTimer>()
+export function createSessionRisks({ clock }: { clock: Clock }, options: BridgeOptions): SessionRisks {
+  const { keepsSession, sessionExpiryMs } = options
+  const found = new SourceRisks({ clock }, options.name)
   let restartedAtMs: number | null = null
 
   function report(
-    risk: SessionRisk,
+    risk: SourceRisk,
     clientId: string,
     detail: string | null,
     act: string | null = null,
   ): void {
-    const clients = open.get(risk) ?? new Set()
-    const had = clients.size > 0
-    if (detail === null) clients.delete(clientId)
-    else clients.add(clientId)
-    open.set(risk, clients)
-    if (detail !== null) emit({ kind: 'message_source_at_risk', messageSource, clientId, risk, detail, act })
-    else if (had && clients.size === 0) emit({ kind: 'message_source_safe', messageSource, risk })
-  }
-
-  /** Over when it did not happen again for a day. */
-  function happened(risk: SessionRisk, clientId: string, detail: string): void {
-    report(risk, clientId, detail)
-    timers.get(risk)?.()
-    timers.set(
-      risk,
-      clock.after(shownForMs, () => {
-        for (const one of open.get(risk) ?? []) report(risk, one, null)
-      }),
-    )
+    found.set(risk, clientId, detail === null ? null : { clientId, detail, act })
   }
 
   return {
@@ -99,7 +73,7 @@ export function createSessionRisks(
       )
       if (!keepsSession) return
       // Another client with this client id removes the session: the other risk says so.
-      const isTaken = open.get('short_connections')?.has(clientId) === true
+      const isTaken = found.has('short_connections', clientId)
       report(
         'session_lost',
         clientId,
@@ -119,10 +93,10 @@ export function createSessionRisks(
           : null,
       )
     },
-    shortConnections(clientId, found) {
-      if (found === null) return report('short_connections', clientId, null)
+    shortConnections(clientId, short) {
+      if (short === null) return report('short_connections', clientId, null)
       report('session_lost', clientId, null)
-      const { times, fault } = found
+      const { times, fault } = short
       const cause = fault.isClosed ? 'Another client may use the same client id' : fault.detail
       const detail = `${times} connections in a row broke within seconds. ${cause}`
       report('short_connections', clientId, detail, fault.isClosed ? null : fault.act)
@@ -132,18 +106,15 @@ export function createSessionRisks(
       if (options.shareGroup === null) return
       if (restartedAtMs !== null && now - restartedAtMs < oneRestartMs) return
       restartedAtMs = now
-      happened(
-        'group_restarted',
+      found.happened('group_restarted', clientId, {
         clientId,
-        `The broker was down. If it is a Mosquitto 2.0, it forgot the share group and dropped what came in the ` +
+        detail:
+          `The broker was down. If it is a Mosquitto 2.0, it forgot the share group and dropped what came in the ` +
           `${formatDuration(afterMs)} before this connection`,
-      )
+      })
     },
     refusedMessage: (clientId, { reason, detail }) =>
-      happened(reason === 'OVERSIZED' ? 'oversized' : 'bad_topic', clientId, detail),
-    close() {
-      for (const cancel of timers.values()) cancel()
-    },
+      found.happened(reason === 'OVERSIZED' ? 'oversized' : 'bad_topic', clientId, { clientId, detail }),
     window(clientId, messages) {
       report(
         'small_window',
@@ -153,5 +124,6 @@ export function createSessionRisks(
           : `The broker sends at most ${messages} messages before it waits for an acknowledgement`,
       )
     },
+    found,
   }
 }

@@ -1,17 +1,16 @@
 // setup-report.ts: what of NATS would lose, strand or delay messages, as conditions of the bridge: one of
 // each kind, with the first finding in words, until there is none.
 
-import type { CancelTimer, Clock } from '../../../std/clock.ts'
-import type { Emit, EventOf } from '../../../domain/event.ts'
+import type { Clock } from '../../../std/clock.ts'
+import type { SourceRisk } from '../../../domain/condition-state.ts'
 import type { MessageRefusal } from '../../types.ts'
 import { apiCode, natsFault, notFound } from '../nats-faults.ts'
 import { durableName } from '../nats-subjects.ts'
 import { parkingName } from '../jetstream-parking/parking-streams.ts'
+import { SourceRisks } from '../../message-sources/source-risks.ts'
 import type { CustodyQueue } from '../../message-sources/types.ts'
 import { addCommand, type SetupFinding } from './stream-setup.ts'
 import { mqttStream, type JetStreamOptions } from '../types.ts'
-
-type Risk = EventOf<'message_source_at_risk'>['risk']
 
 export type SetupReport = {
   stream(findings: readonly SetupFinding[]): void
@@ -38,56 +37,28 @@ export type SetupReport = {
   /** A partition takes messages. */
   works(): void
   refusedMessage(refusal: MessageRefusal): void
-  close(): void
+  readonly found: SourceRisks
 }
 
-/** What happened once is shown for so long after the last time. */
-const shownForMs = 86_400_000
 /** A durable that was created is in use since: what remains to be done is to look for the cause. */
 const createdForMs = 3_600_000
 /** An election takes less. */
 const failingAfterMs = 20_000
 
-export function createSetupReport(
-  { clock, emit }: { clock: Clock; emit: Emit },
-  options: JetStreamOptions,
-): SetupReport {
-  const { name: messageSource, member: clientId, stream } = options
-  /** By kind, and by what it is about. */
-  const open = new Map<Risk, Map<string, SetupFinding>>()
-  const timers = new Map<Risk, CancelTimer>()
+export function createSetupReport({ clock }: { clock: Clock }, options: JetStreamOptions): SetupReport {
+  const { member: clientId, stream } = options
+  const found = new SourceRisks({ clock }, options.name)
   let failingSinceMs: number | null = null
 
-  function report(risk: Risk, about: string, finding: SetupFinding | null): void {
-    const found = open.get(risk) ?? new Map<string, SetupFinding>()
-    const had = found.get(about)
-    if (finding === null) found.delete(about)
-    else found.set(about, finding)
-    open.set(risk, found)
-    if (finding !== null && had?.detail !== finding.detail)
-      emit({ kind: 'message_source_at_risk', messageSource, clientId, risk, ...finding })
-    else if (had !== undefined && found.size === 0) emit({ kind: 'message_source_safe', messageSource, risk })
+  function report(risk: SourceRisk, about: string, finding: SetupFinding | null): void {
+    found.set(risk, about, finding === null ? null : { clientId, ...finding })
   }
 
-  /** These, and no others of the kind. */
-  function reportAll(risk: Risk, findings: readonly SetupFinding[]): void {
-    for (const finding of findings) report(risk, finding.detail, finding)
-    for (const about of open.get(risk)?.keys() ?? [])
-      if (!findings.some(({ detail }) => detail === about)) report(risk, about, null)
+  function reportAll(risk: SourceRisk, findings: readonly SetupFinding[]): void {
+    found.setAll(risk, new Map(findings.map((finding) => [finding.detail, { clientId, ...finding }])))
   }
 
-  /** Over when it did not happen again for this time. */
-  function happened(risk: Risk, about: string, finding: SetupFinding, forMs = shownForMs): void {
-    report(risk, about, null)
-    report(risk, about, finding)
-    timers.get(risk)?.()
-    timers.set(
-      risk,
-      clock.after(forMs, () => {
-        for (const one of open.get(risk)?.keys() ?? []) report(risk, one, null)
-      }),
-    )
-  }
+  const nameOf = (partition: number) => durableName(options, partition)
 
   return {
     stream: (findings) => reportAll('stream_settings', findings),
@@ -95,15 +66,15 @@ export function createSetupReport(
       reportAll('queue_missing', missing)
       reportAll('queue_differs', different)
     },
-    durable: (partition, finding) => report('durable_differs', String(partition), finding),
+    durable: (partition, finding) => report('durable_differs', nameOf(partition), finding),
     missing: (partition, isMissing) =>
       report(
         'durable_missing',
-        String(partition),
+        nameOf(partition),
         isMissing
           ? {
               detail:
-                `The durable ${durableName(options, partition)} of the stream ${stream} does not exist. ` +
+                `The durable ${nameOf(partition)} of the stream ${stream} does not exist. ` +
                 (stream === mqttStream
                   ? 'NATS acknowledges the messages of its partition to the devices, and does not store them'
                   : 'The messages of its partition are not taken'),
@@ -121,11 +92,12 @@ export function createSetupReport(
           : stream === mqttStream
             ? `Devices had published ${gone} messages that NATS does not have any more; what was in its partition was not stored`
             : 'It begins with the first message that the stream has'
-      happened(
+      found.happened(
         'durable_created',
-        String(partition),
+        nameOf(partition),
         {
-          detail: `The durable ${durableName(options, partition)} was missing and was created. ${what}`,
+          clientId,
+          detail: `The durable ${nameOf(partition)} was missing and was created. ${what}`,
           act:
             'Nothing more is lost from now on. Find out why it was missing: it was deleted, or devices published before ' +
             'the first start of a gateway. It is shown for an hour.',
@@ -138,18 +110,19 @@ export function createSetupReport(
         queue === 'parked'
           ? 'The payloads and messages that were parked in it are lost, unless there is a backup of the stream'
           : 'The copies of dead letters in it are lost; the dead letters themselves are still in their gateways'
-      happened('custody_deleted', queue, {
+      found.happened('custody_deleted', queue, {
+        clientId,
         detail: `The stream ${parkingName(options, queue)} was deleted while the gateway ran, and was created again. ${lost}`,
         act: 'Find out who deleted it, and take that right away. It is shown for a day.',
       })
     },
-    mapping: (finding) => report('mapping_differs', '', finding),
-    left: (finding) => report('partition_left', '', finding),
-    mixed: (partition, finding) => report('partition_mixed', String(partition), finding),
+    mapping: (finding) => report('mapping_differs', clientId, finding),
+    left: (finding) => report('partition_left', clientId, finding),
+    mixed: (partition, finding) => report('partition_mixed', nameOf(partition), finding),
     nameTaken: (isTaken) =>
       report(
         'member_twice',
-        '',
+        clientId,
         isTaken
           ? {
               detail: `Another gateway takes part as ${clientId}. This one takes no messages`,
@@ -160,7 +133,7 @@ export function createSetupReport(
     otherNumber: (other) =>
       report(
         'partitions_differ',
-        '',
+        clientId,
         other === null
           ? null
           : {
@@ -177,14 +150,15 @@ export function createSetupReport(
       const { reason, detail, act } = natsFault(error, options)
       const isDenied = reason === 'permission_denied'
       if (!isDenied && clock.monotonic() - failingSinceMs < failingAfterMs) return
-      report('not_ready', '', { detail, act })
+      report('not_ready', clientId, { detail, act })
     },
     works() {
       failingSinceMs = null
-      report('not_ready', '', null)
+      report('not_ready', clientId, null)
     },
     refusedMessage: ({ reason, detail }) =>
-      happened(reason === 'OVERSIZED' ? 'oversized' : 'bad_topic', '', {
+      found.happened(reason === 'OVERSIZED' ? 'oversized' : 'bad_topic', clientId, {
+        clientId,
         detail,
         act:
           reason === 'OVERSIZED'
@@ -193,8 +167,6 @@ export function createSetupReport(
             : 'Look for the client that publishes there: MQTT does not allow such a topic. The message is a dead letter ' +
               '(BAD_TOPIC). It is shown for a day.',
       }),
-    close() {
-      for (const cancel of timers.values()) cancel()
-    },
+    found,
   }
 }
