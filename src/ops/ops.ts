@@ -43,14 +43,14 @@ import { createConditions } from './conditions/conditions.ts'
 import { writeError } from '../std/journal.ts'
 import { controlSocketPath } from './config.ts'
 import { spoolConditions } from './conditions/spool-conditions.ts'
-import { createEventConditions } from './conditions/event-conditions.ts'
+import { DeadLetterCauses } from './conditions/dead-letter-conditions.ts'
 import { openHttp, type HttpServer } from './http/http.ts'
 import { createHistory } from './history/history.ts'
 import { createLog } from './logging/logging.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { createNotify } from './systemd-notify.ts'
 import type { StageViews } from './types.ts'
-import { deadLettersOf, notReadyOf, seenOf, verdictSource } from './status-schema/seen.ts'
+import { notReadyOf, seenOf, verdictSource } from './status-schema/seen.ts'
 import { buildStatus, type Status } from './status-schema/status-schema.ts'
 import { verdictAnswer, verdictOf } from './gateway-verdict/gateway-verdict.ts'
 import type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'
@@ -102,8 +102,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const log = createLog({ clock, stdout, env }, options.log)
   const past = createConditionHistory({ clock, ourNow })
   const conditions = createConditions({ clock, cleared: past.cleared, emit })
-  const causes = createCauses(stages, () => refusal)
-  const eventConditions = createEventConditions(conditions)
+  const deadLetters = new DeadLetterCauses()
+  const causes = createCauses(stages, deadLetters, () => refusal)
   const checkConservation = createConservationCheck({ clock, conditions })
   const metrics = createMetrics({ view: metricsView, lanes: () => stages.spool?.lanes() ?? [] })
   const notify = createNotify({ clock, env })
@@ -149,7 +149,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   function emit(event: GatewayEvent): void {
     // Separately: a line that cannot be written must not hide the condition.
-    for (const observe of [log.write, eventConditions.apply, metrics.apply, remember]) {
+    for (const observe of [log.write, conditions.apply, metrics.apply, remember]) {
       try {
         observe(event)
       } catch (error) {
@@ -161,6 +161,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function remember(event: GatewayEvent): void {
+    deadLetters.note(event)
     if (event.kind !== 'spool_recovered') return
     refusal = null
     const totals = stages.spool?.totals()
@@ -227,7 +228,6 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     recovered = 0
     countedSince = clock.now()
     history.detached()
-    eventConditions.countersBegin()
     // The next stages report what is wrong then. The clock is no stage, and the spool reports its openings.
     conditions.clearOthers(
       (code) => code in spoolConditions || /^(CLOCK_|ALERTS_|SPOOL_|CONTROL_SOCKET_|AUDIT_LOG_)/.test(code),
@@ -275,20 +275,14 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   /** For who asks. */
-  function reconcile(): void {
+  function lookNow(): void {
     conditions.look(causes())
     checkSums()
   }
 
   function checkSums(): void {
     const { spool } = stages
-    const totals = spool?.totals()
     const isLost = spool?.holdReason() === 'store_lost'
-    eventConditions.reconcile({
-      DEAD_LETTERS: deadLettersOf(stages),
-      MESSAGES_DROPPED: stages.ingest?.counters().dropped ?? 0,
-      deadLettersKept: isLost ? null : (totals?.deadLetters ?? 0),
-    })
     checkConservation(conservationOf(stages, recovered), spool?.isWriting?.() === true || isLost)
   }
 
@@ -304,7 +298,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function view() {
-    reconcile()
+    lookNow()
     return {
       version,
       pid: process.pid,

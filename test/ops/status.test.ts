@@ -171,7 +171,6 @@ describe('the status', () => {
     expect(world.ops.status().conditions).toMatchObject([
       { code: 'CONSERVATION_BROKEN', key: 'lane 9' },
       { code: 'DEAD_LETTERS', severity: 'error', count: 6 },
-      { code: 'MESSAGES_DROPPED', severity: 'error', count: 1 },
     ])
   })
 

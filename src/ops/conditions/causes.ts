@@ -2,9 +2,11 @@
 
 import type { GatewayError } from '../../std/gateway-error.ts'
 import type { State, StateCode, StateSource } from '../../domain/condition-state.ts'
+import { deadLettersOf } from '../status-schema/seen.ts'
 import type { StageViews } from '../types.ts'
 import { conditionCatalogue } from './condition-catalogue.ts'
 import type { Present } from './conditions.ts'
+import type { DeadLetterCauses } from './dead-letter-conditions.ts'
 import { createFillCauses } from './fill-conditions.ts'
 import type { Cause } from './types.ts'
 
@@ -14,6 +16,7 @@ type StateTexts = { [Code in StateCode]: { cause(this: void, facts: State<Code>)
 /** Returns the function that gives all that holds now. `refusal`: why the spool is not opened. */
 export function createCauses(
   stages: StageViews,
+  deadLetters: DeadLetterCauses,
   refusal: () => GatewayError | null,
 ): () => Iterable<Present> {
   const fills = createFillCauses()
@@ -24,6 +27,8 @@ export function createCauses(
     if (fault !== null)
       yield presentOf({ code: fault.code === 'SPOOL_DAMAGED' ? 'SPOOL_DAMAGED' : 'SPOOL_UNUSABLE', fault })
     const totals = stages.spool?.totals()
+    const isLost = stages.spool?.holdReason() === 'store_lost'
+    yield* deadLetters.causes(isLost ? null : (totals?.deadLetters ?? 0), () => deadLettersOf(stages))
     if (totals !== undefined) yield* fills(totals)
   }
 }

@@ -40,6 +40,11 @@ export const conditionCatalogue = {
       'Run `dead-letters list` to see the causes. Correct the cause, then requeue. Dead letters are ' +
       'kept whole.',
   },
+  DEAD_LETTERS_WAITING: {
+    severity: 'warning',
+    meaning: 'Dead letters from before the start of the gateway wait for a decision.',
+    act: 'Run `dead-letters list` to see the causes. Correct the cause and requeue, or purge them.',
+  },
   DEAD_LETTERS_PURGED: {
     severity: 'error',
     meaning: 'Dead letters were deleted, by a command or by age. Their data is lost.',

@@ -13,12 +13,12 @@
 //
 //   condition-catalogue.ts    the codes with severity, meaning, what to do, and the texts of states
 //   causes.ts                 what holds now: the states of all stages, and what their numbers say
-//   event-conditions.ts       applies the table of the events
 //   condition-history.ts      those that were open, and those that a person knows of
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import { bounded } from '../../std/quote.ts'
-import type { Emit } from '../../domain/event.ts'
+import type { Emit, GatewayEvent } from '../../domain/event.ts'
+import { eventSpec } from '../events/events.ts'
 import { specOf, type ConditionCode } from './condition-catalogue.ts'
 import { severities, type Cause, type Severity } from './types.ts'
 
@@ -40,6 +40,8 @@ export type Condition = {
 export type Present = { code: ConditionCode; cause: Cause }
 
 export type Conditions = {
+  /** Raises what the entry of the event says (ops/events). */
+  apply(event: GatewayEvent): void
   raise(code: ConditionCode, cause: Cause): void
   clear(code: ConditionCode, key?: string | null): void
   /** All states that hold now: the others are over. */
@@ -72,6 +74,12 @@ export function createConditions({ clock, cleared = ignore, emit = ignore }: Dep
   const entries = new Map<string, Entry>()
 
   return {
+    apply(event) {
+      for (const [code, causeOf] of Object.entries(eventSpec(event).raises ?? {})) {
+        const cause = causeOf(event)
+        if (cause) put(code as ConditionCode, cause, false)
+      }
+    },
     raise: (code, cause) => void put(code, cause, false),
     clear: (code, key = null) => remove(entryName(code, key)),
     look,

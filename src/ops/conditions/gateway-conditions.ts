@@ -18,11 +18,6 @@ export const gatewayConditions = {
     act: 'Look for the cause: `journalctl -u telemetry-gateway` before the start, `dmesg` for the disk and memory.',
     quietMs: dayMs,
   },
-  DEAD_LETTERS_WAITING: {
-    severity: 'warning',
-    meaning: 'Dead letters from before the start of the gateway wait for a decision.',
-    act: 'Run `dead-letters list` to see the causes. Correct the cause and requeue, or purge them.',
-  },
   HTTP_PASSWORDS_REFUSED: {
     severity: 'warning',
     meaning: 'Many requests on ops.listen had a wrong password.',

@@ -4,7 +4,6 @@ import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName, EventOf } from '../../domain/event.ts'
 import type { Outcome } from '../../domain/outcome.ts'
-import { countedConditions } from '../conditions/counted-conditions.ts'
 import { clause, nextTry, forProvider, providerKey, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
@@ -95,16 +94,10 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
   },
   payload_dead_lettered: {
     meaning: 'The service refused a payload finally. It is a dead letter now.',
+    act: 'See DEAD_LETTERS.',
     level: 'error',
     text: ({ reason, detail }) => `A payload became a dead letter: ${bounded(reason, 64)}: ${quote(detail)}`,
     repeats: ({ provider, reason }) => `${provider}|${reason}`,
-    raises: {
-      DEAD_LETTERS: ({ reason, detail, payloadId }) => ({
-        what: countedConditions.DEAD_LETTERS.what,
-        cause: bounded(reason, 64),
-        why: `Latest: ${quote(reason, 64)} for payload ${payloadId}: ${quote(detail)}`,
-      }),
-    },
   },
   answer_inconsistent: {
     level: 'warn',

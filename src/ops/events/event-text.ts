@@ -6,9 +6,6 @@ import type { GatewayError } from '../../std/gateway-error.ts'
 import type { ProviderName } from '../../domain/ids.ts'
 import type { Cause } from '../conditions/types.ts'
 
-/** For the conditions without a key. */
-export const noKey = () => null
-
 /** For the conditions of one provider. */
 export const providerKey = ({ provider }: { provider: ProviderName }) => provider
 

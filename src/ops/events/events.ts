@@ -6,7 +6,6 @@
 //   client-events (message-source-events, custody-events), spool-events, spool-loss-events,
 //   dead-letter-events, ingest-events, mapping-events, clock-events, delivery-events,
 //   ledger-events, gateway-events, alert-events: the entries, by area
-//   ../conditions/counted-conditions   the conditions that follow a counter
 //   ../conditions/         the codes of the conditions, their severity and what to do
 //   ../logging/            the log lines
 //

@@ -4,7 +4,6 @@ import { formatSize, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName, EventOf } from '../../domain/event.ts'
 import { keptStores } from '../../domain/kept-store.ts'
-import { countedConditions } from '../conditions/counted-conditions.ts'
 import { fromText, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
@@ -20,7 +19,7 @@ export const ingestEvents: EventTable<IngestEvent> = {
     raises: {
       MESSAGES_DROPPED: ({ count, detail }) => ({
         times: count,
-        what: countedConditions.MESSAGES_DROPPED.what,
+        what: (dropped) => `Dropped ${plural(dropped, 'QoS 0 message')}. The data is lost.`,
         why: sentence(detail),
       }),
     },
@@ -39,16 +38,10 @@ export const ingestEvents: EventTable<IngestEvent> = {
   },
   message_unmappable: {
     meaning: 'A message cannot be mapped. It is a dead letter now.',
+    act: 'See DEAD_LETTERS.',
     level: 'warn',
     text: (event) => `${messageOf(event)} became a dead letter: ${event.reason}.`,
     repeats: ({ source, reason }) => `${source ?? ''}|${reason}`,
-    raises: {
-      DEAD_LETTERS: ({ source, topic, reason, detail, ...from }) => ({
-        what: countedConditions.DEAD_LETTERS.what,
-        cause: source === null ? reason : `${reason} of source ${source}`,
-        why: `Latest: ${reason} on topic ${quote(topic, 100)}${fromText(from)}: ${quote(detail)}`,
-      }),
-    },
   },
   message_quarantined: {
     meaning:

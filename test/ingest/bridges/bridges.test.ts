@@ -263,7 +263,7 @@ describe('connections of a bridge', () => {
   ])('at the start a risk is reported of: %s', async (_what, options, more, risks) => {
     await using opened = await openBridge(options, more)
     await eventually(() => opened.eventsOf('message_source_connected').length === 1)
-    const found = opened.risks().map((state) => 'risk' in state && state.risk)
+    const found = opened.risks().map((state) => ('risk' in state ? state.risk : ''))
     expect(found.toSorted()).toEqual(risks)
   })
 

@@ -259,7 +259,7 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     expect(first.active()).toBe(4)
     await first.world.ingest.close()
     await eventually(() => second.active() === 4)
-    expect(second.risks()).toEqual([])
+    expect(atRisk(second, 'member_twice')).toEqual([])
   })
 
   test('a mapping that comes, changes or goes while the gateway is connected is noticed', async () => {
@@ -323,7 +323,7 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     expect(first.active()).toBe(4)
     await first.world.ingest.close()
     await eventually(() => second.active() === 8)
-    expect(second.risks()).toEqual([])
+    expect(atRisk(second, 'partitions_differ')).toEqual([])
   })
 
   test('streams of custody are named with the command, and mended; those that devices can reach, too', async () => {

@@ -3,7 +3,7 @@ import { heldActs } from '../../../src/ops/conditions/delivery-conditions.ts'
 import type { EventName, GatewayEvent } from '../../../src/domain/event.ts'
 import type { ConditionCode } from '../../../src/ops/conditions/condition-catalogue.ts'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
-import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
+import { DeadLetterCauses } from '../../../src/ops/conditions/dead-letter-conditions.ts'
 import type { State, StateCode } from '../../../src/domain/condition-state.ts'
 import { presentOf } from '../../../src/ops/conditions/causes.ts'
 import { eventSamples, stateSamples } from '../../support/event-samples.ts'
@@ -18,9 +18,9 @@ type World = ReturnType<typeof world>
 function world() {
   const clock = handClock()
   const conditions = createConditions({ clock })
-  const rules = createEventConditions(conditions)
+  const deadLetters = new DeadLetterCauses()
   const codes = () => conditions.open().map(({ code, key }) => (key === null ? code : `${code} ${key}`))
-  return { clock, conditions, rules, codes, open: () => conditions.open() }
+  return { clock, conditions, deadLetters, codes, open: () => conditions.open() }
 }
 
 function eventOf(written: Written): GatewayEvent {
@@ -36,8 +36,11 @@ function stateOf(written: Written<StateCode>): State {
 }
 
 stepCases(import.meta.filename, world, {
-  apply: ({ rules }: World, events: Written | Written[]) => {
-    for (const event of [events].flat()) rules.apply(eventOf(event))
+  apply: ({ conditions, deadLetters }: World, events: Written | Written[]) => {
+    for (const event of [events].flat().map(eventOf)) {
+      conditions.apply(event)
+      deadLetters.note(event)
+    }
   },
   /** All states that hold now. */
   holds: ({ conditions }: World, states: Written<StateCode> | Written<StateCode>[]) =>
@@ -46,8 +49,8 @@ stepCases(import.meta.filename, world, {
     conditions.look([presentOf(stateOf(state))])
     expect(open()[0]).toMatchObject(texts)
   },
-  counters: ({ rules }: World, [letters, kept, dropped = 0]: [number, number | null, number?]) =>
-    rules.reconcile({ DEAD_LETTERS: letters, MESSAGES_DROPPED: dropped, deadLettersKept: kept }),
+  counters: ({ conditions, deadLetters }: World, [made, kept]: [number, number | null]) =>
+    conditions.look(deadLetters.causes(kept, () => made)),
   raise: ({ conditions }: World, [code, count, severity]: [ConditionCode, number, 'info'?]) => {
     for (let n = 0; n < count; n += 1)
       conditions.raise(code, { key: `${n}`, why: 'w.', ...(severity && { severity }) })

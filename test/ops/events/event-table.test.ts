@@ -3,7 +3,6 @@ import type { EventOf } from '../../../src/domain/event.ts'
 import { conditionCatalogue } from '../../../src/ops/conditions/condition-catalogue.ts'
 import { presentOf } from '../../../src/ops/conditions/causes.ts'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
-import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
 import { eventTable } from '../../../src/ops/events/events.ts'
 import { lineOf } from '../../../src/ops/logging/log-line.ts'
 import { createLog } from '../../../src/ops/logging/logging.ts'
@@ -20,7 +19,7 @@ describe('every event', () => {
 
   test.each(samples)('$kind reads as a sentence, in the log and in its conditions', (event) => {
     const conditions = createConditions({ clock: handClock() })
-    createEventConditions(conditions).apply(event)
+    conditions.apply(event)
     const texts = [lineOf(event).text, ...conditions.open().flatMap(({ what, why, act }) => [what, why, act])]
     for (const text of texts) {
       expect(text).toMatch(/^[A-Z0-9].*[."]$/)
@@ -35,7 +34,6 @@ describe('every event', () => {
 
   test('raises the conditions that its entry names, and there is no condition that nothing raises', () => {
     const conditions = createConditions({ clock: handClock() })
-    const { apply } = createEventConditions(conditions)
     const seen = new Set<string>()
     const proxied = { ...eventSamples.listener_refused, reason: 'proxy_untrusted' }
     const otherPath = { ...eventSamples.listener_refused, reason: 'websocket_path', found: '/' }
@@ -43,11 +41,11 @@ describe('every event', () => {
     const partial = { ...eventSamples.client_dropped, reason: 'partial_packets_full' }
     const limits = [proxied, otherPath, flooding, partial]
     for (const event of [...samples, ...limits]) {
-      apply(event)
+      conditions.apply(event)
       for (const { code } of conditions.open()) seen.add(code)
     }
     // These follow states and numbers: conditions.test.ts, fill-conditions.test.ts.
-    const counted = ['DEAD_LETTERS_WAITING', 'SPOOL_FILLING', 'DISK_FILLING', 'STORE_FILLING']
+    const counted = ['DEAD_LETTERS', 'DEAD_LETTERS_WAITING', 'SPOOL_FILLING', 'DISK_FILLING', 'STORE_FILLING']
     const others = new Set([...counted, ...Object.keys(stateSamples)])
     const byEvents = Object.keys(conditionCatalogue).filter((code) => !others.has(code))
     expect([...seen].sort()).toEqual(byEvents.sort())

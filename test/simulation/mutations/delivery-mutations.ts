@@ -250,9 +250,9 @@ export const deliveryMutations: readonly Mutation[] = [
   },
   {
     name: 'dead letters from before the start raise no condition',
-    file: 'ops/conditions/event-conditions.ts',
-    find: "else conditions.raise('DEAD_LETTERS_WAITING', waitingDeadLetters(waiting))",
-    replace: '',
+    file: 'ops/conditions/dead-letter-conditions.ts',
+    find: "yield { code: 'DEAD_LETTERS_WAITING', cause }",
+    replace: 'void cause',
   },
   {
     name: 'a held batch that was settled still counts as held',
