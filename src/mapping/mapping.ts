@@ -135,7 +135,8 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
   return {
     openLive: (notes) => createMapper({ ...deps, notes }, received),
     open: (onFuture) => (onFuture === undefined ? createMapper(deps, received) : openFor(onFuture)),
-    explainer: () => (explainer ??= createExplainer(deps, mapping, config)),
+    explainer: () =>
+      (explainer ??= createExplainer(deps, { ...mapping, ...compileSources(config, true) }, config)),
     rowOf,
     listed: () => deps.devices.names(),
     listedCount: deps.devices.size,

@@ -130,7 +130,7 @@ function timeOf(
     return null
   }
   if (path === undefined && expr === undefined) throw new Malformed('needs a path or an expression')
-  const raw = where<unknown>(field, compileTimeReading(field, captures), undefined, captures)
+  const raw = where(field, compileTimeReading(field, captures), captures)
   return {
     read: shifted(compileTime(format, raw), shift),
     raw,

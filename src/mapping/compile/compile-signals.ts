@@ -7,13 +7,13 @@ import { checkConstants, rawOf } from './compile-values.ts'
 import type { SignalConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { createScale, product, ratioOf } from '../fields/decimal.ts'
+import { noteKey, noteOf } from '../fields/field-notes.ts'
 import { compileSignals, type SignalField } from '../fields/signals.ts'
 import { signalUnits, valueUnitOf } from '../fields/units.ts'
 import { compilePath, type Read } from '../path/path.ts'
 import { pathsReadBy, readsPrevious } from '../path/paths-used.ts'
 import { decimalFault, decimalFrom } from '../path/value.ts'
 import { compileBounds } from '../plausibility/plausibility.ts'
-import { compileCondition } from '../expression/expression.ts'
 import type { FieldBits } from '../lost-fields/watched-fields.ts'
 import type { CompiledPrevious, SourcePlan } from './source-plan.ts'
 import { judgedCounter, type JudgedCounter } from '../filters/judged-counters.ts'
@@ -28,7 +28,7 @@ export const knownTypes = new Map([
 /** The signals of one family. */
 type SignalFields = readonly { readonly config: SignalConfig; readonly field: SignalField }[]
 
-type AllSignals = Pick<SourcePlan, 'signals' | 'signalFields' | 'counters'> & {
+type AllSignals = Pick<SourcePlan, 'signals' | 'counters'> & {
   /** Those that read previous values. */
   later: Pick<CompiledPrevious, 'signals' | 'hasSignals'>
 }
@@ -44,7 +44,6 @@ export function compileAllSignals(
   const known = Object.keys(families)
   const signals: { config: SignalConfig; field: SignalField }[] = []
   const later: typeof signals = []
-  const signalFields: SignalField[] = []
   let sound = true
   for (const [index, config] of map.signals.entries()) {
     const foreign = config.families?.find((family) => !known.includes(family))
@@ -54,7 +53,6 @@ export function compileAllSignals(
     }
     const made = compile([index], () => signalOf(source, config, captures))
     sound &&= made !== undefined && foreign === undefined
-    if (made !== undefined) signalFields.push(made.field)
     // Decided once: costs nothing for each message.
     if (config.origin !== undefined && !origins.includes(config.origin)) continue
     if (made === undefined) continue
@@ -84,7 +82,6 @@ export function compileAllSignals(
     all.map((fields) => compileSignals(fields.map(({ field }) => field)))
   return {
     signals: compiled(byFamily(signals)),
-    signalFields,
     counters: counters.length === 0 ? null : counters,
     later: { signals: compiled(byFamily(later)), hasSignals: later.length > 0 },
   }
@@ -147,7 +144,7 @@ function signalOf(
     throw new Malformed(`has the unit ${unit}, which becomes ${converted}, but value_unit is ${named}`)
   const ratio = product(unit === undefined ? ratioOf('1') : signalUnits[unit], ratioOf(String(field.scale)))
   const valueUnit = named ?? converted ?? known
-  const signal = {
+  const signal: SignalField = {
     source,
     type,
     valueUnit,
@@ -159,8 +156,10 @@ function signalOf(
     slot: -1,
     written: [],
     bit: 0,
-    when: field.when === undefined ? null : compileCondition(field.when, captures),
+    ...noteOf(field),
   }
+  const { [noteKey]: note } = signal
+  if (note) note.sentUnit = valueUnit ?? null
   return { field: signal, step: Math.abs(Number(ratio.numerator) / Number(ratio.denominator)) }
 }
 

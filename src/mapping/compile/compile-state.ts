@@ -14,7 +14,7 @@ import type { ThinOptions } from '../filters/thin.ts'
 import { compileTime, compileZone, zoneFor } from '../times/times.ts'
 import { nameFrom } from '../path/value.ts'
 import { compileCondition } from '../expression/expression.ts'
-import { rawOf, where } from './compile-values.ts'
+import { rawOf } from './compile-values.ts'
 import type { Scope } from './compile-scope.ts'
 import { checkProfile } from './useless-options.ts'
 import type { Remember, SourcePlan } from './source-plan.ts'
@@ -43,7 +43,7 @@ function rememberOf({ remember, map }: SourceConfig, captures: readonly string[]
   const { names, for: forMs } = remember
   const { in_motion: field } = map
   const isRead = [field?.path, field?.expr, field?.value].some((source) => source !== undefined)
-  const motion = field && isRead ? where<unknown>(field, rawOf(field, captures), undefined, captures) : null
+  const motion = field && isRead ? rawOf(field, captures) : null
   return { names, forMs, motion }
 }
 

@@ -2,7 +2,8 @@
 
 import type { CoordinateConfig, ExtraFieldConfig, MapConfig, NumberField, SourceConfig } from '../config.ts'
 import { ratioOf } from '../fields/decimal.ts'
-import { compileFound, compileReading, type Reading } from '../fields/fields.ts'
+import { compileFound, compileReading, whereHolds, type Reading } from '../fields/fields.ts'
+import { noteKey, noteOf, type Notable } from '../fields/field-notes.ts'
 import { compileNumber, type Coordinate, type ReadNumber } from '../fields/gps.ts'
 import { compileHemisphere, compileOnAxis, type Axis } from '../fields/hemispheres.ts'
 import type { MemberField } from '../fields/member-fields.ts'
@@ -14,12 +15,10 @@ import {
   unitRatios,
   type Convert,
 } from '../fields/units.ts'
-import { compileCondition } from '../expression/expression.ts'
-import { compilePaths, type Read } from '../path/path.ts'
+import type { Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
 import { compileBounds } from '../plausibility/plausibility.ts'
-import type { Up } from '../types.ts'
 import { quote } from '../../std/quote.ts'
 
 /** Decimals of computed values: a tenth of a millimetre, and far more precise than any instrument. */
@@ -42,7 +41,6 @@ export type MemberRow = Pick<MemberField, 'name' | 'keys' | 'kind'> &
   }
 
 type MemberOptions = ConstantField & {
-  when?: string | undefined
   scale?: number
   offset?: number
   quantity?: ExtraFieldConfig['quantity']
@@ -67,7 +65,7 @@ export function memberOf(
     name,
     keys,
     kind,
-    read: where<unknown>(field, rawOf(field, captures), undefined, captures),
+    read: rawOf(field, captures),
     convert: shown === unchanged ? convert : (value) => shown(convert(value)),
     bounds: kind === 'number' ? compileBounds(judged, plausibility) : null,
     neverNegative,
@@ -75,6 +73,7 @@ export function memberOf(
     isSpeed,
     otherKind: row.otherKind ?? `not a ${kind}`,
     tail,
+    ...noteOf(field),
   }
 }
 
@@ -138,8 +137,9 @@ export function coordinateOf(
   const minusOne = convert(-1)
   const number = numberOf(field, convert, captures)
   const read = unit === 'ddmm' || unit === 'dms' ? compileOnAxis(number, raw, axis) : number
-  if (hemisphere === undefined) return { read, raw, minusOne }
-  return { raw, minusOne, ...compileHemisphere(read, raw, compilePaths(hemisphere.path), axis) }
+  const beside = { raw, minusOne, ...noteOf(field) }
+  if (hemisphere === undefined) return { read, ...beside }
+  return { ...beside, ...compileHemisphere(read, raw, compileReading(hemisphere), axis) }
 }
 
 /** What the message has, for the sentence of a refusal. */
@@ -158,13 +158,13 @@ function convertCoordinateOf(field: CoordinateConfig): Convert {
   return (value) => degreesOfMinutes(toDdmm(value))
 }
 
-/** `field`: one that is set. Where its condition is false, it has no value. */
+/** `field`: one that is set. */
 function numberOf(field: NumberField, convert: Convert, captures: readonly string[]): ReadNumber {
   checkConstants(field, isNumeric, 'a number')
-  return where(field, compileNumber(rawOf(field, captures), convert), Number.NaN, captures)
+  return compileNumber(rawOf(field, captures), convert)
 }
 
-type ConstantField = Reading & { value?: unknown }
+type ConstantField = Reading & { value?: unknown; when?: string | undefined }
 
 /** Throws Malformed for a value of the config that is not one of the field: it would never be sent. */
 export function checkConstants(
@@ -182,31 +182,44 @@ export function checkConstants(
 const isNumeric = (value: unknown) => numberFrom(value) !== Number.POSITIVE_INFINITY
 const isBoolean = (value: unknown) => booleanFrom(value) !== null
 
-/** A path, an expression or a constant. Throws Malformed. */
+/** A path, an expression or a constant, where the condition of the field holds. Throws Malformed. */
 export function rawOf(field: ConstantField, captures: readonly string[]): Read {
+  return where(field, anyRawOf(field, captures), captures)
+}
+
+function anyRawOf(field: ConstantField, captures: readonly string[]): Read {
   const { path, expr, value, ...how } = field
   if (path === undefined && expr === undefined) {
     if (value === undefined) throw new Malformed('needs a path, an expression or a value')
     for (const key of ['values', 'absent'] as const)
       if (field[key] !== undefined)
         throw new Malformed(`has "${key}" beside a constant; it is for what a path finds`)
-    return () => value
+    return constantOf(value, how)
   }
   if (value !== undefined) throw new Malformed('must have a path, an expression or a value, not both')
   return compileReading({ path, expr, ...how }, captures)
 }
 
-type ReadOf<Value> = (record: unknown, root: unknown, up?: Up, captures?: readonly string[]) => Value
+function constantOf(value: unknown, { [noteKey]: note }: Notable): Read {
+  if (note === undefined) return () => value
+  note.read = () => {
+    note.note({ path: null, raw: value, note: 'a constant' })
+    return value
+  }
+  return note.read
+}
 
-/** `none` where the condition of the field is false. Throws Malformed. */
-export function where<Value>(
-  { when }: { when?: string | undefined },
-  read: ReadOf<Value>,
-  none: Value,
+/** Where the condition of the field is false, it has no value. Throws Malformed. */
+export function where(
+  { when, [noteKey]: note }: Notable & { when?: string | undefined },
+  read: Read,
   captures: readonly string[],
-): ReadOf<Value> {
+): Read {
   if (when === undefined) return read
-  const holds = compileCondition(when, captures)
-  return (record, root, up, found = []) =>
-    holds(record, root, found, up) ? read(record, root, up, found) : none
+  if (note === undefined) return whereHolds(read, when, captures)
+  note.read = whereHolds(read, when, captures, (...place) => {
+    read(...place)
+    note.amend(`when is false: ${when}`)
+  })
+  return note.read
 }

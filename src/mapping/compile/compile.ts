@@ -22,6 +22,8 @@ import {
 } from '../devices/device-rule.ts'
 import { compileFindDamage } from '../body/damaged-text.ts'
 import { encodingOf } from '../encodings/encodings.ts'
+import { SourceNotes, withNotes } from '../fields/field-notes.ts'
+import { compileReading } from '../fields/fields.ts'
 import { createFieldBits } from '../lost-fields/watched-fields.ts'
 import type { SourcePlan } from './source-plan.ts'
 import { compileRefusalHint } from '../read/refusal-hint.ts'
@@ -51,7 +53,8 @@ export type CompiledSources = {
   problems: readonly ConfigProblem[]
 }
 
-export function compileSources(config: MappingConfig): CompiledSources {
+/** `isExplained`: the fields note what they read. */
+export function compileSources(config: MappingConfig, isExplained = false): CompiledSources {
   const problems: ConfigProblem[] = []
   const sources: SourcePlan[] = []
   const earlier: EarlierTopic[] = []
@@ -73,7 +76,7 @@ export function compileSources(config: MappingConfig): CompiledSources {
     if (!patterns) continue
     const captures = [...new Set(patterns.flatMap((pattern) => pattern.captures))]
     const scope = createScope(problems, path, captures)
-    const compiled = compileSource(source, patterns, { config, profiles, encodings }, scope)
+    const compiled = compileSource(source, patterns, { config, profiles, encodings, isExplained }, scope)
     if (problems.length === before && compiled) sources.push(compiled)
   }
   return { sources, problems }
@@ -96,12 +99,13 @@ type Shared = {
   profiles: ReadonlyMap<string, Withhold>
   /** Sources with equal options share an encoding, so that they decode a message once. */
   encodings: Map<string, Encoding>
+  isExplained: boolean
 }
 
 function compileSource(
   source: SourceConfig,
   patterns: readonly TopicPattern[],
-  { config, profiles, encodings }: Shared,
+  { config, profiles, encodings, isExplained }: Shared,
   scope: Scope,
 ): SourcePlan | undefined {
   const { captures, compile } = scope
@@ -119,12 +123,14 @@ function compileSource(
   checkIdentity(source, patterns, scope)
   checkOrigins(source, scope)
   checkUselessOptions(source, { patterns, exclude }, scope)
-  const device = compile(['device'], () => compileDevice(source.device, captures))
-  const extract = compileExtracts(source, device, scope)
+  const notes = isExplained ? new SourceNotes() : null
+  const noted = notes === null ? source : notedSource(source, notes)
+  const device = compile(['device'], () => compileDevice(noted.device, captures))
+  const extract = compileExtracts(source, device?.rule, scope)
   const provider = compile(['provider'], () => compileProvider(source.provider, captures))
   const bits = createFieldBits()
-  const fields = compileFields(source, scope, bits)
-  const signals = compileAllSignals(source, scope.at('map', 'signals'), bits)
+  const fields = compileFields(noted, scope, bits)
+  const signals = compileAllSignals(noted, scope.at('map', 'signals'), bits)
   const memory = compileMemory(source, scope)
   for (const [index, text] of source.unused.entries()) compile(['unused', index], () => parsePath(text))
   if (!device || !fields || !signals || !memory) return undefined
@@ -152,7 +158,8 @@ function compileSource(
     when,
     takes: takesOf(source, when, sound),
     readsProperties: readsPacketProperties(source),
-    device,
+    device: device.rule,
+    deviceRules: device.all,
     provider,
     ...parts,
     ...writers,
@@ -169,8 +176,15 @@ function compileSource(
       profiles,
     },
     hintRefusal: compileRefusalHint(source),
+    notes,
     watched: bits.watched(source),
   }
+}
+
+function notedSource(source: SourceConfig, notes: SourceNotes): SourceConfig {
+  const { device, map } = source
+  const rules = device && [device].flat()
+  return { ...source, map: withNotes(map, notes), device: withNotes(rules, notes, 'device') }
 }
 
 function sharedEncoding(source: SourceConfig, encodings: Shared['encodings']): Encoding {
@@ -269,19 +283,20 @@ function takesOf(
   return (record, root, captures, up) => conditions.some((holds) => holds(record, root, captures, up))
 }
 
-function compileDevice(rule: SourceConfig['device'], captures: readonly string[]): DeviceRule {
-  if (rule !== undefined) {
-    const rules = Array.isArray(rule) ? rule : [rule]
-    return firstDeviceRule(
-      rules.map((one) =>
-        typeof one === 'string'
-          ? compileDeviceTemplate(one, captures)
-          : compileDeviceRead('path' in one ? compilePaths(one.path) : compileExpression(one.expr, captures)),
-      ),
+function compileDevice(
+  device: SourceConfig['device'],
+  captures: readonly string[],
+): { rule: DeviceRule; all: readonly DeviceRule[] } {
+  if (device === undefined && !captures.includes('device'))
+    throw new Malformed(
+      'is required, since the topic has no {device}. Use a name such as "{clientid}" or { path: imei }',
     )
-  }
-  if (captures.includes('device')) return compileDeviceTemplate('{device}', captures)
-  throw new Malformed(
-    'is required, since the topic has no {device}. Use a name such as "{clientid}" or { path: imei }',
-  )
+  const all = [device ?? '{device}']
+    .flat()
+    .map((rule) =>
+      typeof rule === 'string'
+        ? compileDeviceTemplate(rule, captures)
+        : compileDeviceRead(compileReading(rule, captures)),
+    )
+  return { rule: firstDeviceRule(all), all }
 }

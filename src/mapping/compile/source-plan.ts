@@ -7,9 +7,10 @@ import type { ThinOptions } from '../filters/thin.ts'
 import type { DeviceRule } from '../devices/device-rule.ts'
 import type { DeviceEntryOptions } from '../devices/devices.ts'
 import type { Extract } from '../extract/extract.ts'
+import type { SourceNotes } from '../fields/field-notes.ts'
 import type { WriteGps } from '../fields/gps.ts'
 import type { WriteMembers } from '../fields/member-fields.ts'
-import type { SignalField, WriteSignals } from '../fields/signals.ts'
+import type { WriteSignals } from '../fields/signals.ts'
 import type { ReadFixTime } from '../times/fix-time.ts'
 import type { ReadTime, ZoneRule } from '../times/times.ts'
 import type { Condition } from '../expression/expression.ts'
@@ -50,6 +51,8 @@ export type SourcePlan = {
   /** A path of it may read properties of MQTT 5. */
   readsProperties: boolean
   device: DeviceRule
+  /** The rules that it is made of, in their order. */
+  deviceRules: readonly DeviceRule[]
   /** Whose data it is, where the device table does not say; null for the only provider. */
   provider: ((captures: readonly string[]) => string) | null
   /** Null where messages have no time of their own. */
@@ -60,8 +63,6 @@ export type SourcePlan = {
   gps: WriteGps
   /** The same without the heading, which a receiver without a fix does not know. */
   gpsLastKnown: WriteGps
-  /** In the order of the config, whatever their families and origins are; for an explanation. */
-  signalFields: readonly SignalField[]
   /** By the family of the device's model. */
   signals: readonly WriteSignals[]
   /** Signals whose jumps and falls are judged; null for none. */
@@ -82,6 +83,8 @@ export type SourcePlan = {
   deviceOptions: DeviceEntryOptions
   /** Says more about a message that is refused because something is missing. */
   hintRefusal: HintRefusal
+  /** What the fields of each record read; null where nothing is explained. */
+  notes: SourceNotes | null
   /** Its fields as bits, for those that get lost. */
   watched: WatchedFields
 }

@@ -8,7 +8,6 @@ import { propertyReadBy } from '../path/packet-properties.ts'
 import { isRecord } from '../path/path-eval.ts'
 import type { Reading } from '../read/reading.ts'
 import type { Zone } from '../times/zones.ts'
-import type { PlacedRecord } from './path-finder.ts'
 
 export type ExplainedField = {
   /** As in `map`: `speed`, `signals[0]`, `fields["gps.altitude"]`. */
@@ -29,7 +28,7 @@ export type ExplainedField = {
   note: string | null
 }
 
-export type RecordToExplain = PlacedRecord & {
+export type RecordToExplain = {
   reading: Reading
   /** The family of the device's model. */
   family: string | null
@@ -168,6 +167,6 @@ function signalName({ type, assetPart }: Readonly<Record<string, unknown>>): str
   return typeof assetPart === 'string' ? `${String(type)} (${assetPart})` : String(type)
 }
 
-function withoutValue({ value: _value, ...field }: ExplainedField, note: string): ExplainedField {
+export function withoutValue({ value: _value, ...field }: ExplainedField, note: string): ExplainedField {
   return { ...field, note }
 }

@@ -1,14 +1,13 @@
-// explain-fields.ts: explains the fields of one record: which path found a value, and what is sent of it. The
-// parts of the plan are run once more on the record, with a list for what they leave out. Then come the
-// effects of the record (explain-effects.ts).
+// explain-fields.ts: explains the fields of one record: which path found a value, and what is sent of it, as
+// its reading noted it (fields/field-notes.ts). What a rejected record did not come to is read here, by the
+// same plan. Then come the effects of the record (explain-effects.ts).
 
 import type { SourcePlan } from '../compile/source-plan.ts'
 import type { SourceConfig } from '../config.ts'
-import { withinLimit } from '../expression/expression.ts'
+import { limitText, withinLimit } from '../expression/expression.ts'
+import { FieldNote, SourceNotes, type Found } from '../fields/field-notes.ts'
 import { shown } from '../fields/gps.ts'
-import { compileSignals } from '../fields/signals.ts'
 import { Reading } from '../read/reading.ts'
-import type { Finding } from '../types.ts'
 import {
   asSent,
   atItsTime,
@@ -16,192 +15,174 @@ import {
   noPosition,
   oncePerKind,
   sentIn,
-  valueAt,
   withMotion,
+  withoutValue,
   withProperty,
   type ExplainedField,
   type RecordToExplain,
 } from './explain-effects.ts'
 import { explainTime } from './explain-time.ts'
-import { compileFinder, type Found, type PlacedRecord, type Readable } from './path-finder.ts'
 
-export type ExplainRecord = (place: RecordToExplain) => ExplainedField[]
-
-/** What the parts of the plan make of a record, and what they leave out. */
-type Attempt = {
-  values: Readonly<Record<string, unknown>>
-  /** Why a field was left out, as the counters call it. */
-  why: ReadonlyMap<string, string>
-  hasPosition: boolean
+export function explainFields(
+  config: SourceConfig,
+  plan: SourcePlan,
+  place: RecordToExplain,
+): ExplainedField[] {
+  const { map } = config
+  const sent = place.payload === null ? null : sentIn(place.payload)
+  const record = new RecordFields(plan, place)
+  const inGps = [...coordinatesOf(map, record), ...membersOf(map, record)]
+  const signals = map.signals.map((_signal, index) => signalOf(config, index, record))
+  const others = Object.entries(map.fields).map(([name, { unit }]) => {
+    const isInGps = name.startsWith('gps.')
+    const row = { option: `fields["${name}"]`, field: name, unit, sentUnit: null }
+    const field = record.member(`fields.${name}`, row, isInGps)
+    return isInGps ? inPosition(field, place) : field
+  })
+  const fields = [
+    atItsTime(explainTime(config, plan, place), place, sent),
+    ...inGps.map((field) => inPosition(withMotion(field, config, place, sent), place)),
+    ...oncePerKind(signals, config),
+    ...others,
+  ]
+  return fields.map((field) => withProperty(asSent(field, place, sent)))
 }
 
-type Row = Readonly<Record<'option' | 'field', string>> & {
-  config: Readable
-  unit?: string | undefined
-  sentUnit?: string | null
-  /** As it is counted. */
-  counted?: string
-  hemisphere?: Readable | undefined
-}
+/** What a field is called, and what is sent of it. */
+type Row = Pick<ExplainedField, 'option' | 'field' | 'sentUnit'> & { unit: string | undefined }
 
-export function compileExplainRecord(config: SourceConfig, plan: SourcePlan): ExplainRecord {
-  const { captures } = plan
-  const time = explainTime(config, plan.time, captures)
-  const inGps = gpsRows(config).map((row) => compileRow(row, captures))
-  const signals = config.map.signals.map((_signal, index) => compileSignalRow(config, plan, index))
-  const others = Object.entries(config.map.fields).map(([name, field]) =>
-    compileRow({ option: `fields["${name}"]`, field: name, config: field, unit: field.unit }, captures),
+function coordinatesOf({ latitude, longitude }: SourceConfig['map'], record: RecordFields): ExplainedField[] {
+  if (!latitude || !longitude) return []
+  return Object.entries({ latitude, longitude }).map(([option, { unit }]) =>
+    record.coordinate({ option, field: option, unit, sentUnit: 'deg' }),
   )
-  return (place) => {
-    const sent = place.payload === null ? null : sentIn(place.payload)
-    const attempt = attemptOf(plan, place)
-    const fields = [
-      atItsTime(time(place, place.zone), place, sent),
-      ...inGps.map((explain) => inPosition(withMotion(explain(place, attempt), config, place, sent), place)),
-      ...oncePerKind(
-        signals.map((explain) => explain(place)),
-        config,
-      ),
-      ...others
-        .map((explain) => explain(place, attempt))
-        .map((field) => (field.field.startsWith('gps.') ? inPosition(field, place) : field)),
-    ]
-    return fields.map((field) => withProperty(asSent(field, place, sent)))
-  }
 }
 
-function gpsRows({ map }: SourceConfig): Row[] {
-  const { latitude, longitude, speed, heading, in_motion: motion } = map
+function membersOf(
+  { speed, heading, in_motion: motion }: SourceConfig['map'],
+  record: RecordFields,
+): ExplainedField[] {
   const rows: Row[] = []
-  if (latitude && longitude)
-    for (const [option, config] of Object.entries({ latitude, longitude }))
-      rows.push({
-        option,
-        field: option,
-        config,
-        unit: config.unit,
-        sentUnit: 'deg',
-        counted: 'position',
-        hemisphere: config.hemisphere,
-      })
-  if (speed)
-    rows.push({
-      option: 'speed',
-      field: 'speed',
-      config: speed,
-      unit: speed.unit,
-      sentUnit: 'KILOMETERS_PER_HOUR',
+  if (speed) rows.push({ option: 'speed', field: 'speed', unit: speed.unit, sentUnit: 'KILOMETERS_PER_HOUR' })
+  if (heading) rows.push({ option: 'heading', field: 'heading', unit: heading.unit, sentUnit: 'deg' })
+  if (motion) rows.push({ option: 'in_motion', field: 'inMotion', unit: undefined, sentUnit: null })
+  return rows.map((row) => record.member(row.option, row, true))
+}
+
+function signalOf({ map, origins }: SourceConfig, index: number, record: RecordFields): ExplainedField {
+  const { type, part, families, origin, unit } = map.signals[index]!
+  const { family } = record.place
+  const row = { option: `signals[${index}]`, field: part === undefined ? type : `${type} (${part})`, unit }
+  const field = record.signal(`signals.${index}`, row)
+  if (origin !== undefined && !origins.includes(origin))
+    return withoutValue(field, `its origin ${origin} is not in \`origins\` of the source`)
+  if (families === undefined || (family !== null && families.includes(family))) return field
+  const of = family === null ? 'no family' : `the family ${family}`
+  return withoutValue(field, `only for ${families.join(', ')}; the model of the device is in ${of}`)
+}
+
+/** What the reading of a record noted. */
+class RecordFields {
+  readonly place: RecordToExplain
+  readonly #notes: SourceNotes
+  /** Reads what the reading did not come to. */
+  readonly #rest: Reading
+  /** Null without a position. */
+  readonly #position: Readonly<Record<string, unknown>> | null
+  /** Why it cannot be used. */
+  readonly #fault: string | null
+
+  constructor({ notes }: SourcePlan, place: RecordToExplain) {
+    const { reading } = place
+    this.place = place
+    this.#notes = notes ?? new SourceNotes()
+    this.#rest = scratch(reading)
+    const { written } = this.#found('latitude', true)
+    this.#position = written === undefined ? null : (JSON.parse(`{${written.slice(1)}}`) as Gps).gps
+    const fault = reading.positionFault ?? this.#rest.rejection
+    this.#fault = fault.kind === 'refused' ? `${fault.reason}: ${fault.detail}` : null
+  }
+
+  coordinate(row: Row): ExplainedField {
+    const { option } = row
+    const found = this.#found(option, true)
+    const note = this.#withHemisphere(option, found)
+    const field = this.#field(option, row, found)
+    if (this.#position !== null) return { ...field, value: this.#position[option], note }
+    const why = both(this.#fault, note)
+    return { ...field, note: why ?? 'near 0, 0 there is only sea: no position' }
+  }
+
+  /** `key`: of its notes. */
+  member(key: string, row: Row, isInGps: boolean): ExplainedField {
+    const isUnplaced = isInGps && this.#position === null
+    const found = this.#found(key, !isUnplaced)
+    const { written, raw } = found
+    const field = this.#field(key, row, found)
+    if (isUnplaced) return { ...field, note: field.note ?? (raw === undefined ? 'absent' : noPosition) }
+    const [value] = written === undefined ? [] : Object.values(JSON.parse(`{${written.slice(1)}}`) as object)
+    return withValue(field, value)
+  }
+
+  signal(key: string, row: Omit<Row, 'sentUnit'>): ExplainedField {
+    const found = this.#found(key, true)
+    const { written } = found
+    const field = this.#field(key, { ...row, sentUnit: this.#noteOf(key).sentUnit }, found)
+    return withValue(field, written && (JSON.parse(`{"id":"${written}`) as { value: string }).value)
+  }
+
+  #noteOf(key: string): FieldNote {
+    return this.#notes.fields.get(key) ?? new FieldNote(this.#notes)
+  }
+
+  /** Where the record did not come to the field, it is read now. */
+  #found(key: string, isWritten: boolean): Found {
+    const note = this.#noteOf(key)
+    const { found, read, write } = note
+    if (found !== undefined) return found
+    const { record, root, up, captures } = this.#rest
+    const isRead = withinLimit(() => {
+      if (isWritten && write !== null) write(this.#rest)
+      else read(record, root, up, captures)
+      return true
     })
-  if (heading)
-    rows.push({ option: 'heading', field: 'heading', config: heading, unit: heading.unit, sentUnit: 'deg' })
-  if (motion) rows.push({ option: 'in_motion', field: 'inMotion', config: motion, counted: 'in_motion' })
-  return rows
-}
+    const without = isRead === true ? 'absent' : `no value: ${limitText}`
+    return note.found ?? { path: null, raw: undefined, note: without }
+  }
 
-function compileRow(row: Row, captures: readonly string[]) {
-  const { option, field, unit = null, sentUnit = null, counted = field } = row
-  const isPosition = counted === 'position'
-  const finder = compileFinder(row.config, captures)
-  const hemisphere = row.hemisphere && compileFinder(row.hemisphere, captures)
-  const isOnTop = option.startsWith('fields[') && !field.startsWith('gps.')
-  const keys = isOnTop || field.startsWith('gps.') ? field.split('.') : ['gps', field]
-  return (place: PlacedRecord, { values, why, hasPosition }: Attempt): ExplainedField => {
-    const { path, raw, note: own } = finder.find(place)
-    const note =
-      hemisphere === undefined || raw === undefined ? own : withHemisphere(own, hemisphere.find(place))
-    const base = {
+  #field(key: string, { option, field, unit, sentUnit }: Row, found: Found): ExplainedField {
+    const { paths } = this.#noteOf(key)
+    const { path, raw, why = null, note } = found
+    return {
       option,
       field,
       path,
-      paths: finder.paths,
+      paths,
       ...(raw !== undefined && { raw }),
-      unit,
+      unit: unit ?? null,
       sentUnit,
+      note: both(why, note),
     }
-    const value = valueAt(values, keys)
-    const left = both(why.get(counted) ?? null, note)
-    const isUnplaced = keys[0] === 'gps' && raw !== undefined && !hasPosition
-    if (!isPosition) return withValue(base, value, left ?? (isUnplaced ? noPosition : null))
-    const missing = left ?? 'near 0, 0 there is only sea: no position'
-    return withValue(base, value, value === undefined ? missing : note)
+  }
+
+  #withHemisphere(option: string, { raw, note }: Found): string | null {
+    const key = `${option}.hemisphere`
+    if (!this.#notes.fields.has(key) || raw === undefined) return note
+    const { path, raw: letter } = this.#found(key, false)
+    const text = `hemisphere${path === null ? '' : ` ${path}`}: ${letter === undefined ? 'absent' : shown(letter)}`
+    return note === null ? text : `${note}; ${text}`
   }
 }
 
-function withHemisphere(note: string | null, { path, raw }: Found): string {
-  const text = `hemisphere${path === null ? '' : ` ${path}`}: ${raw === undefined ? 'absent' : shown(raw)}`
-  return note === null ? text : `${note}; ${text}`
-}
-
-function compileSignalRow(
-  { map, origins }: SourceConfig,
-  { captures, signalFields }: SourcePlan,
-  index: number,
-) {
-  const config = map.signals[index]!
-  const own = signalFields[index]!
-  const { type, part, families, origin, unit = null } = config
-  const finder = compileFinder(config, captures)
-  const write = compileSignals([own])
-  const option = `signals[${index}]`
-  const field = part === undefined ? type : `${type} (${part})`
-  const sentUnit = own.valueUnit ?? null
-  return (place: RecordToExplain): ExplainedField => {
-    const { family } = place
-    const { path, raw, note } = finder.find(place)
-    const base = {
-      option,
-      field,
-      path,
-      paths: finder.paths,
-      ...(raw !== undefined && { raw }),
-      unit,
-      sentUnit,
-    }
-    if (origin !== undefined && !origins.includes(origin))
-      return { ...base, note: `its origin ${origin} is not in \`origins\` of the source` }
-    if (families !== undefined && (family === null || !families.includes(family))) {
-      const of = family === null ? 'no family' : `the family ${family}`
-      return { ...base, note: `only for ${families.join(', ')}; the model of the device is in ${of}` }
-    }
-    const { reading, why } = scratch(place.reading)
-    const [text] = withinLimit(() => write(reading)) ?? []
-    const value = text === undefined ? undefined : valueAt(JSON.parse(`{"id":"${text}`), ['value'])
-    return withValue(base, value, both(why.get(type) ?? null, note))
-  }
-}
+type Gps = { gps: Record<string, unknown> }
 
 /** A reading of its own, so that nothing is counted. */
-export function scratch(reading: Reading) {
-  const why = new Map<string, string>()
-  const note = (key: string, text: (why: string) => string) => {
-    const [field = '', reason = ''] = key.split('|').slice(-2)
-    if (!why.has(field)) why.set(field, text(reason))
-  }
-  const withheld = {
-    omit: (_device: string, key: string) => note(key, (reason) => reason),
-    implausible: (_device: string, { key, isSent, rule }: Finding, value: number) =>
-      note(key, (reason) => `${value} is ${reason}: ${rule}${isSent ? '; sent and counted' : ''}`),
-  }
-  const { at, record, up } = reading
+export function scratch({ at, record, up, notes }: Reading): Reading {
+  const withheld = { omit: () => undefined, implausible: () => undefined }
   const own = new Reading({ withheld, watched: null }, at, record, up)
   own.counters = { values: [], reads: [] }
-  return { reading: own, why }
-}
-
-function attemptOf(plan: SourcePlan, place: RecordToExplain): Attempt {
-  const { reading, why } = scratch(place.reading)
-  const gps = withinLimit(() => plan.gps(reading)) ?? null
-  const { rejection } = reading
-  if (gps === null && rejection.kind === 'refused')
-    why.set('position', `${rejection.reason}: ${rejection.detail}`)
-  const fields = [plan.extraFields, plan.previous?.fields].map(
-    (write) => withinLimit(() => write?.(reading)) ?? '',
-  )
-  return {
-    values: JSON.parse(`{"":0${gps ?? ''}${fields.join('')}}`) as Attempt['values'],
-    why,
-    hasPosition: gps !== null && gps !== '',
-  }
+  own.notes = notes
+  return own
 }
 
 /** Why it is not sent, then what `values` made of the value. */
@@ -209,10 +190,6 @@ function both(why: string | null, note: string | null): string | null {
   return why === null || note === null ? (why ?? note) : `${why} (${note})`
 }
 
-function withValue(
-  base: Omit<ExplainedField, 'value' | 'note'>,
-  value: unknown,
-  note: string | null,
-): ExplainedField {
-  return value === undefined ? { ...base, note: note ?? 'absent' } : { ...base, value, note }
+function withValue(field: ExplainedField, value: unknown): ExplainedField {
+  return value === undefined ? { ...field, note: field.note ?? 'absent' } : { ...field, value }
 }

@@ -7,45 +7,43 @@ import { withinLimit } from '../expression/expression.ts'
 import { isArrivalSent, timeFault } from '../filters/record-time.ts'
 import { zoneFor, type ZoneRule } from '../times/times.ts'
 import type { ClockChange, Zone } from '../times/zones.ts'
-import type { ExplainedField } from './explain-effects.ts'
-import { compileFinder, type PlacedRecord } from './path-finder.ts'
+import type { ExplainedField, RecordToExplain } from './explain-effects.ts'
 
-/** `ofDevice`: the zone of the device. */
-export type ExplainTime = (place: PlacedRecord, ofDevice: Zone | null) => ExplainedField
-
+/** What is read of the time is read once more, to see by which rule of its zone. */
 export function explainTime(
   { map: { time: field } }: SourceConfig,
-  time: SourcePlan['time'],
-  captureNames: readonly string[],
-): ExplainTime {
-  const { path: own, expr, absent, when } = field ?? {}
-  const paths = own ?? (time && expr === undefined ? '$time' : undefined)
-  const finder = compileFinder({ path: paths, expr, absent, when }, captureNames)
-  const date = field?.date && compileFinder({ ...field.date, absent: field.absent }, captureNames)
-  return (place, ofDevice) => {
-    const { record, root, up, captures } = place
-    const { path, raw } = finder.find(place)
-    const dated = date?.find(place)
-    const base = {
-      option: 'time',
-      field: 'signalTimestamp',
-      paths: [...(date?.paths ?? []), ...finder.paths],
-      path: dated?.path && path !== null ? `${dated.path} and ${path}` : path,
-      unit: time === null ? 'arrival' : formatText(time.format, time.zone, ofDevice),
-      sentUnit: 'ms',
+  { time, notes }: SourcePlan,
+  { reading, zone: ofDevice }: RecordToExplain,
+): ExplainedField {
+  const { record, root, up, captures } = reading
+  const base = { option: 'time', field: 'signalTimestamp', sentUnit: 'ms' }
+  if (time === null)
+    return {
+      ...base,
+      path: null,
+      paths: [],
+      unit: 'arrival',
+      note: 'the source has no time: the arrival time is sent',
     }
-    if (time === null) return { ...base, note: 'the source has no time: the arrival time is sent' }
-    const written = dated === undefined ? raw : withinLimit(() => time.raw(record, root, up, captures))
-    const found = { ...base, ...(written !== undefined && { raw: written }) }
-    const observed = observe(zoneFor(time.zone, ofDevice))
-    const read = () => time.read(record, root, up, observed.zone, captures)
-    const moment = withinLimit(read) ?? Number.NaN
-    const fault = timeFault(time, moment, place)
-    if (fault === null) return { ...found, value: moment, note: ruleText(observed.change()) }
-    const { reason, detail } = fault
-    const isSent = isArrivalSent(time, fault)
-    return { ...found, note: isSent ? `${detail} The arrival time is sent.` : `${reason}: ${detail}` }
+  const observed = observe(zoneFor(time.zone, ofDevice))
+  const read = () => time.read(record, root, up, observed.zone, captures)
+  const moment = withinLimit(read) ?? Number.NaN
+  const written = withinLimit(() => time.raw(record, root, up, captures))
+  const [date, clock] = ['time.date', 'time'].map((option) => notes?.fields.get(option))
+  const own = field === undefined ? '$time' : (clock?.found?.path ?? null)
+  const raw = clock?.found === undefined || date !== undefined ? written : clock.found.raw
+  const place = {
+    ...base,
+    path: date?.found?.path && own !== null ? `${date.found.path} and ${own}` : own,
+    paths: field === undefined ? ['$time'] : [...(date?.paths ?? []), ...(clock?.paths ?? [])],
+    unit: formatText(time.format, time.zone, ofDevice),
+    ...(raw !== undefined && { raw }),
   }
+  const fault = timeFault(time, moment, reading)
+  if (fault === null) return { ...place, value: moment, note: ruleText(observed.change()) }
+  const { reason, detail } = fault
+  const isSent = isArrivalSent(time, fault)
+  return { ...place, note: isSent ? `${detail} The arrival time is sent.` : `${reason}: ${detail}` }
 }
 
 function formatText(format: string, rule: ZoneRule, ofDevice: Zone | null): string {

@@ -17,8 +17,10 @@ import {
   type UnreadKeys,
 } from '../path/unread-keys.ts'
 import { selectRecords } from '../path/record-selection.ts'
+import type { RecordContext } from '../types.ts'
 import type { ExplainedField } from './explain-effects.ts'
-import type { PlacedRecord } from './path-finder.ts'
+
+type PlacedRecord = Pick<RecordContext, 'record' | 'root' | 'up'>
 
 /** Values of a message that are looked at. No further record can be among them. */
 const visitsMax = 5000

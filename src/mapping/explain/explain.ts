@@ -2,15 +2,14 @@
 // value is missing. The entry file of the folder. It is slow and meant for a person who works on a mapping;
 // the daemon does not use it.
 //
-// It is the mapper of the daemon, which hands out each reading (read/reading.ts). What was decided is read
-// there; what each field gives is read once more by the parts of the plan (explain-fields.ts).
+// It is the mapper of the daemon, over a plan whose fields note what they read (fields/field-notes.ts); it
+// hands out each reading (read/reading.ts). Nothing is compiled or decided here.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { SourcePlan } from '../compile/source-plan.ts'
 import type { MappingConfig, SourceConfig } from '../config.ts'
-import { compileDeviceTemplate } from '../devices/device-rule.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import type { DeviceRow } from '../devices/device-table.ts'
 import { compileConditionParts, type ConditionParts } from '../expression/condition-parts.ts'
@@ -29,9 +28,8 @@ import type { MapResult, StateChanges } from '../types.ts'
 import { nameOf } from '../write.ts'
 import { createDeclinedSources, type DeclinedSource } from './explain-declined.ts'
 import type { ExplainedField } from './explain-effects.ts'
-import { compileExplainRecord, scratch, type ExplainRecord } from './explain-fields.ts'
+import { explainFields, scratch } from './explain-fields.ts'
 import { compileExplainUnread, nearMissing, type ExplainUnread } from './explain-unread.ts'
-import { findBy } from './path-finder.ts'
 
 export type { ExplainedField }
 
@@ -95,7 +93,6 @@ export type Explainer = {
 type SourceExplainer = {
   config: SourceConfig
   source: SourcePlan
-  explain: ExplainRecord
   unread: ExplainUnread
 }
 
@@ -116,7 +113,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   for (const source of options.sources) {
     const own = written.get(source.name)!
     const unread = compileExplainUnread(own, source)
-    explainers.set(source.name, { config: own, source, explain: compileExplainRecord(own, source), unread })
+    explainers.set(source.name, { config: own, source, unread })
   }
   return { mapper, explain, explainApplied }
 
@@ -167,7 +164,8 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     route: Route | null = null,
   ): ExplainedRecord {
     const { config: written, source } = own
-    const { record, root, up, captures } = reading
+    const { record } = reading
+    if (source.notes !== null && reading.notes !== null) source.notes.record = reading.notes
     const entry = reading.entry ?? entryOf(route, reading)
     const name = entry?.device ?? payload?.device ?? null
     const row = name === null ? undefined : devices.find(name)
@@ -176,7 +174,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     const { defaults } = source.deviceOptions
     const zone = zoneNamed(row?.zone ?? defaults.zone)
     const more = { arrivedAt: message?.arrivedAt ?? null, profile: row?.privacy ?? null }
-    const place = { record, root, up, captures, reading, family, payload, zone, ...more }
+    const place = { reading, family, payload, zone, ...more }
     return {
       device: {
         name,
@@ -189,7 +187,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
       conditions: conditionsOf(own, reading),
       unpacked: unpackedIn(written, reading),
       previous: [...(previousValuesOf(record) ?? [])].map(([path, one]) => ({ path, ...one })),
-      fields: own.explain(place),
+      fields: explainFields(written, source, place),
       payloadId: payload?.payloadId ?? null,
     }
   }
@@ -199,7 +197,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
 function entryOf(route: Route | null, reading: Reading): DeviceEntry | null {
   if (route === null || route.entry !== null) return route?.entry ?? null
   const { source, devices } = route.runtime
-  const name = deviceNameIn(source, scratch(reading).reading)
+  const name = deviceNameIn(source, scratch(reading))
   return name === null ? null : devices.entryOf(name, route.provider)
 }
 
@@ -275,13 +273,13 @@ function unpackedIn({ extract }: SourceConfig, { root, record, at }: Reading): E
 /** Which rule named the device. */
 function fromOf({ config, source }: SourceExplainer, reading: Reading, message: Message): string {
   const rules = [config.device ?? '{device}'].flat()
-  for (const rule of rules) {
+  for (const [index, rule] of rules.entries()) {
     if (typeof rule !== 'string') {
-      const { path, raw } = findBy(rule, source.captures, reading)
-      if (path === null || raw === undefined) continue
+      const { path, raw } = source.notes?.fields.get(`device.${index}`)?.found ?? {}
+      if (path === undefined || path === null || raw === undefined) continue
       return 'expr' in rule ? `expression ${path}` : (propertyReadBy(path) ?? `path ${path}`)
     }
-    const template = compileDeviceTemplate(rule, source.captures)
+    const template = source.deviceRules[index]!
     if (template.kind === 'record') continue
     if (template.name(reading.captures, message) !== '') return `${rule} of the ${template.kind}`
   }

@@ -14,8 +14,10 @@ import { compileCondition, compileExpression } from '../expression/expression.ts
 import { compilePath, firstPresent, parsePath, type Read } from '../path/path.ts'
 import { compileAbsent } from '../path/value.ts'
 import { Malformed } from '../path/text-cursor.ts'
-import { isNone } from '../path/no-result.ts'
+import { isNone, NoResult } from '../path/no-result.ts'
 import { degreesFromText, minutesFromText } from './angle-text.ts'
+import { noteKey, notingFirst, type Candidate, type Notable } from './field-notes.ts'
+import { shown } from './gps.ts'
 import { compileTable, type ValueTable } from './value-table.ts'
 
 /** A path, one that counts only where its condition holds, or an expression. */
@@ -26,40 +28,55 @@ export type FieldPaths = string | readonly Exclude<FieldPath, { expr: string }>[
 /** One of both. */
 export type Finding = { path?: FieldPaths | undefined; expr?: string | undefined }
 
-export type Reading = Finding & {
-  /** Values that mean "no value". */
-  absent?: readonly (number | string)[] | undefined
-  values?: ValueTable | undefined
-  unit?: string | undefined
-}
+export type Reading = Finding &
+  Notable & {
+    /** Values that mean "no value". */
+    absent?: readonly (number | string)[] | undefined
+    values?: ValueTable | undefined
+    unit?: string | undefined
+  }
 
 /**
  * `captures`: names of those of the topic. Throws Malformed. A field without these options costs no more than
  * its path.
  */
 export function compileReading(reading: Reading, captures: readonly string[] = []): Read {
+  const { values, [noteKey]: note } = reading
   const read = compileFound(reading, captures)
-  if (reading.values === undefined) return read
-  const find = compileTable(reading.values)
-  return (record, root, up, found) => {
+  if (values === undefined) return read
+  const find = compileTable(values)
+  const readWord: Read = (record, root, up, found) => {
     const value = read(record, root, up, found)
-    return isNone(value) || value === '' ? value : find(value)
+    if (isNone(value) || value === '') return value
+    const word = find(value)
+    note?.amend(word instanceof NoResult ? word.reason : `\`values\`: ${shown(word)}`)
+    return word
   }
+  if (note) note.read = readWord
+  return readWord
 }
 
 /** What is read before `values` of the field. */
-export function compileFound({ path, expr, absent, unit }: Reading, captures: readonly string[]): Read {
-  const read = firstPresent(
-    findingsOf({ path, expr }).map((one) => {
-      if (typeof one === 'object' && 'expr' in one)
-        return withoutAbsent(compileExpression(one.expr, captures), absent)
-      const found = withoutAbsent(compilePath(parsePath(textOf(one))), absent)
-      return typeof one === 'string' ? found : whereHolds(found, one.when, captures)
-    }),
-  )
+export function compileFound(reading: Reading, captures: readonly string[]): Read {
+  const { path, expr, absent, unit, [noteKey]: note } = reading
+  const candidates = findingsOf({ path, expr }).map((one) => candidateOf(one, absent, captures))
+  const first = firstPresent(candidates.map(({ usable }) => usable))
+  const read = note === undefined ? first : notingFirst(candidates, note)
+  if (note) note.read = read
   if (unit === 'duration') return (...place) => durationFrom(read(...place))
   if (unit === 'ddmm') return (...place) => minutesFromText(read(...place))
   return unit === 'dms' ? (...place) => degreesFromText(read(...place)) : read
+}
+
+function candidateOf(one: FieldPath, absent: Reading['absent'], captures: readonly string[]): Candidate {
+  if (typeof one === 'object' && 'expr' in one) {
+    const raw = compileExpression(one.expr, captures)
+    return { text: one.expr, condition: null, raw, usable: withoutAbsent(raw, absent) }
+  }
+  const { path: text, when: condition = null } = typeof one === 'string' ? { path: one } : one
+  const raw = compilePath(parsePath(text))
+  const found = withoutAbsent(raw, absent)
+  return { text, condition, raw, usable: condition === null ? found : whereHolds(found, condition, captures) }
 }
 
 function withoutAbsent(read: Read, absent: readonly (number | string)[] = []): Read {
@@ -72,7 +89,7 @@ function withoutAbsent(read: Read, absent: readonly (number | string)[] = []): R
 }
 
 /** Throws Malformed for both. */
-export function findingsOf({ path, expr }: Finding): readonly FieldPath[] {
+function findingsOf({ path, expr }: Finding): readonly FieldPath[] {
   if (expr !== undefined) {
     if (path !== undefined) throw new Malformed('must have a path or an expression, not both')
     return [{ expr }]
@@ -80,13 +97,14 @@ export function findingsOf({ path, expr }: Finding): readonly FieldPath[] {
   return typeof path === 'string' ? [path] : (path ?? [])
 }
 
-export function textOf(path: FieldPath): string {
-  if (typeof path === 'string') return path
-  return 'expr' in path ? path.expr : path.path
-}
-
-function whereHolds(read: Read, text: string, names: readonly string[]): Read {
+/** `otherwise`: what is read where the condition does not hold. Throws Malformed. */
+export function whereHolds(
+  read: Read,
+  text: string,
+  names: readonly string[],
+  otherwise: Read = () => undefined,
+): Read {
   const holds = compileCondition(text, names)
   return (record, root, up, captures = []) =>
-    holds(record, root, captures, up) ? read(record, root, up, captures) : undefined
+    (holds(record, root, captures, up) ? read : otherwise)(record, root, up, captures)
 }

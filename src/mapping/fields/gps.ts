@@ -10,6 +10,7 @@
 import { bounded, quote } from '../../std/quote.ts'
 import { messageOf } from '../../std/gateway-error.ts'
 import type { Read } from '../path/path.ts'
+import { notingWritten, type Notable } from './field-notes.ts'
 import type { WriteMembers } from './member-fields.ts'
 import { degreesOfMinutes, type Convert } from './units.ts'
 import { withoutResult } from '../path/no-result.ts'
@@ -33,7 +34,7 @@ export function isNearNowhere(north: number, east: number): boolean {
   return north < nowhere.north && north > -nowhere.north && east < nowhere.east && east > -nowhere.east
 }
 
-export type Coordinate = {
+export type Coordinate = Notable & {
   read: ReadNumber
   /** The value itself, for the sentence of a refusal. */
   raw: Read
@@ -60,7 +61,7 @@ export function compileNumber(read: Read, convert: Convert): ReadNumber {
 }
 
 export function compileGps({ latitude, longitude, members, bit }: GpsFields): WriteGps {
-  return (context) => {
+  const write: WriteGps = (context) => {
     if ((context.unwanted & bit) !== 0) return ''
     const { record, root, up, captures } = context
     const north = latitude.read(record, root, up, captures)
@@ -85,6 +86,7 @@ export function compileGps({ latitude, longitude, members, bit }: GpsFields): Wr
     const more = members === null ? '' : members(context)
     return `,"gps":{"latitude":${north},"longitude":${east}${more}}`
   }
+  return notingWritten(longitude, notingWritten(latitude, write))
 }
 
 /** What receivers without a fix report: zeros, integers at their limits, and -1 whatever the unit is. */

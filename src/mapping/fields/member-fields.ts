@@ -7,6 +7,7 @@
 // payload.
 import type { Read } from '../path/path.ts'
 import { rejects, type Bounds } from '../plausibility/plausibility.ts'
+import { notingWritten, type Notable } from './field-notes.ts'
 import { jsonString } from './json-string.ts'
 import type { Convert } from './units.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
@@ -15,7 +16,7 @@ import type { RecordContext } from '../types.ts'
 /** `,"name":value` each, or ''. */
 export type WriteMembers = (context: RecordContext) => string
 
-export type MemberField = {
+export type MemberField = Notable & {
   source: string
   /** As in `map`: `speed`, `gps.altitude`. */
   name: string
@@ -68,7 +69,7 @@ function membersOf(fields: readonly MemberField[], depth: number): Member[] {
     const head = `,${jsonString(key)}:`
     const [only] = members
     if (only && members.length === 1 && only.keys.length === depth + 1)
-      return { bit: only.bit, write: writers[only.kind](only, head) }
+      return { bit: only.bit, write: notingWritten(only, writers[only.kind](only, head)) }
     return { bit: 0, write: compileObject(head, joined(membersOf(members, depth + 1))) }
   })
 }

@@ -6,12 +6,12 @@ import type { Scale } from './decimal.ts'
 import { signalIdTail } from '../identity.ts'
 import type { Read } from '../path/path.ts'
 import { rejects, type Bounds } from '../plausibility/plausibility.ts'
+import { notingWritten, type Notable } from './field-notes.ts'
 import { jsonString } from './json-string.ts'
 import { decimalFault, decimalFrom, type DecimalFault } from '../path/value.ts'
-import type { Condition } from '../expression/expression.ts'
 import type { RecordContext } from '../types.ts'
 
-export type SignalField = {
+export type SignalField = Notable & {
   source: string
   type: string
   valueUnit: string | undefined
@@ -25,7 +25,6 @@ export type SignalField = {
   slot: number
   /** Of a field with a slot: the values of the message that it is made of. */
   written: readonly Read[]
-  when: Condition | null
   /** Its bit among the fields of the source (lost-fields/watched-fields.ts); 0 for none. */
   bit: number
 }
@@ -83,7 +82,7 @@ function compileKind(fields: readonly SignalField[]): WriteSignal {
 }
 
 function compileSignal(field: SignalField): WriteSignal {
-  const { source, type, read, scale, neverNegative, bounds, slot, written, when, bit } = field
+  const { source, type, read, scale, neverNegative, bounds, slot, written, bit } = field
   const plainLength = bounds === null ? 0 : plainLengthOf(bounds)
   const { head, tail } = signalFrame(field)
   const omitted = (why: DecimalFault | 'negative' | 'out of range') => `${source}|${type}|${why}`
@@ -94,7 +93,7 @@ function compileSignal(field: SignalField): WriteSignal {
     negative: omitted('negative'),
     'out of range': omitted('out of range'),
   }
-  const write: WriteSignal = (context) => {
+  return notingWritten(field, (context) => {
     if ((context.unwanted & bit) !== 0) return undefined
     const { record, root, up, captures } = context
     const raw = read(record, root, up, captures)
@@ -120,10 +119,7 @@ function compileSignal(field: SignalField): WriteSignal {
     }
     context.present |= bit
     return head + scaled + tail
-  }
-  if (when === null) return write
-  return (context) =>
-    when(context.record, context.root, context.captures, context.up) ? write(context) : undefined
+  })
 }
 
 /** What stands before and after the value of a signal, from the end of its id on. */

@@ -34,6 +34,7 @@ export function createCollectedReader(deps: Deps): CollectedReader {
       try {
         const reading = readingOf(source, record, at)
         reading.device = entry.device
+        reading.notes = source.notes?.begin() ?? null
         onReading?.(reading, source)
         if (!isWanted(reading, source.when) || admitted(entry, reading) === null) return reading.rejection
         reading.countOthers(source.name)

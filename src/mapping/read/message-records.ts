@@ -169,6 +169,7 @@ class MessageRecords {
     reading.device = route.entry?.device ?? ''
     // Of a record that was sent in part, only other fields are read.
     if (mark?.sent !== undefined) reading.unwanted = source.watched.bitsOf(mark.sent)
+    reading.notes = source.notes?.begin() ?? null
     deps.onReading?.(reading, source)
     let entry: DeviceEntry | null = null
     let isRead = false

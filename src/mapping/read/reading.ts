@@ -17,6 +17,7 @@ import type { MappedPayload } from '../../domain/payload.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import type { OtherController } from '../extract/j1939.ts'
+import type { RecordNotes } from '../fields/field-notes.ts'
 import type { DeviceMemory, PreviousNote } from '../memory/device-memory.ts'
 import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
 import type { WithheldCounts } from '../plausibility/withheld-counts.ts'
@@ -140,6 +141,8 @@ export class Reading implements RecordContext {
   payload: MappedPayload | null = null
 
   readonly counts: Counts
+  /** What its fields read; null where nothing is explained. */
+  notes: RecordNotes | null = null
 
   constructor(counts: Counts, at: MessageAt, record: unknown, up: Up) {
     this.counts = counts
@@ -200,6 +203,7 @@ export class Reading implements RecordContext {
   }
 
   omit(key: string, ofDevice = key): undefined {
+    this.notes?.omitted(key)
     const { watched, withheld } = this.counts
     if (this.live && this.entry !== null) watched?.omitted(this.entry, key, this.arrivedAt)
     withheld.omit(this.device, key, ofDevice)
@@ -208,6 +212,7 @@ export class Reading implements RecordContext {
 
   implausible(finding: Finding, value: number): void {
     const { watched, withheld } = this.counts
+    this.notes?.implausible(finding, value)
     if (!finding.isSent) this.leftOut = true
     if (this.live && this.entry !== null) watched?.implausible(this.entry, finding.key, this.arrivedAt)
     withheld.implausible(this.device, finding, value)

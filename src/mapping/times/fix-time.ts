@@ -9,7 +9,8 @@ import { Malformed } from '../path/text-cursor.ts'
 import { numberFrom } from '../path/value.ts'
 import type { Read } from '../path/path.ts'
 import type { Up } from '../types.ts'
-import { compileReading, type Finding } from '../fields/fields.ts'
+import { noteOf, type Notable } from '../fields/field-notes.ts'
+import { compileReading, type Reading } from '../fields/fields.ts'
 import { compileDated, compileTime, compileZone, zoneFor, type TimeFormat } from './times.ts'
 import type { Zone } from './zones.ts'
 
@@ -77,20 +78,20 @@ function compileOne(config: FixTimeConfig): ReadFixTime {
   }
 }
 
-type TimeReading = Finding & {
-  date?: { path: Paths } | undefined
-  format: TimeFormat | readonly TimeFormat[]
-  absent?: Absent
-}
+type TimeReading = Pick<Reading, 'path' | 'expr' | 'absent'> &
+  Notable & {
+    date?: { path: Paths } | undefined
+    format: TimeFormat | readonly TimeFormat[]
+  }
 
 /**
  * The value of a time: one, or a date and a time of day. `captures`: names of those of the topic. Throws
  * Malformed.
  */
 export function compileTimeReading(
-  { path, expr, date, format, absent }: TimeReading,
+  { path, expr, date, format, absent, ...more }: TimeReading,
   captures: readonly string[] = [],
 ): Read {
-  const clock = compileReading({ path, expr, absent }, captures)
+  const clock = compileReading({ path, expr, absent, ...noteOf(more) }, captures)
   return date === undefined ? clock : compileDated(format, compileReading({ ...date, absent }), clock)
 }

@@ -19,7 +19,7 @@ import { appliedOf, configOf, messageOf, truckSource, type World } from '../../s
 const compiled = new WeakMap<MappingConfig, ReturnType<typeof compileSources>>()
 
 function explainerOf(config: MappingConfig, devices: DeviceTable = noDevices) {
-  const { sources, problems } = compiled.get(config) ?? compileSources(config)
+  const { sources, problems } = compiled.get(config) ?? compileSources(config, true)
   compiled.set(config, { sources, problems })
   if (problems.length > 0) throw new Error(JSON.stringify(problems))
   const { future_max: futureMaxMs, on_future: onFuture } = config.clocks

@@ -21,7 +21,11 @@ test('any words have a result, a sound payload and its explanation, or a problem
       const config = soundConfigOf(source)
       if (config === null) return
       sound += 1
-      const { mapper, explain } = createExplainer({ devices: noDevices }, compileSources(config), config)
+      const { mapper, explain } = createExplainer(
+        { devices: noDevices },
+        compileSources(config, true),
+        config,
+      )
       const usual = openMapperOf([source])
       for (const [second, content] of contents.entries()) {
         const ts = 1_763_690_000_000 + second * 1000
