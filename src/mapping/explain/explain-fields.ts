@@ -6,7 +6,7 @@ import type { SourcePlan } from '../compile/source-plan.ts'
 import type { SourceConfig } from '../config.ts'
 import { limitText, withinLimit } from '../expression/expression.ts'
 import { FieldNote, SourceNotes, type Found } from '../fields/field-notes.ts'
-import { shown } from '../fields/gps.ts'
+import { shown } from '../path/value.ts'
 import { Reading } from '../read/reading.ts'
 import {
   asSent,

@@ -5,7 +5,7 @@
 import type { Read } from '../path/path.ts'
 import { NoResult } from '../path/no-result.ts'
 import type { Finding, RecordContext } from '../types.ts'
-import { shown } from './gps.ts'
+import { shown } from '../path/value.ts'
 
 export type Found = {
   /** Null where none has a value. */

@@ -17,7 +17,7 @@ import { Malformed } from '../path/text-cursor.ts'
 import { isNone, NoResult } from '../path/no-result.ts'
 import { degreesFromText, minutesFromText } from './angle-text.ts'
 import { noteKey, notingFirst, type Candidate, type Notable } from './field-notes.ts'
-import { shown } from './gps.ts'
+import { shown } from '../path/value.ts'
 import { compileTable, type ValueTable } from './value-table.ts'
 
 /** A path, one that counts only where its condition holds, or an expression. */

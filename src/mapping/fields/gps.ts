@@ -7,14 +7,12 @@
 //   speed, heading, ...   member-fields.ts. Motion by the speed is added later (filters/motion.ts): it
 //                         depends on earlier messages and must not be part of the payload's name
 
-import { bounded, quote } from '../../std/quote.ts'
-import { messageOf } from '../../std/gateway-error.ts'
 import type { Read } from '../path/path.ts'
 import { notingWritten, type Notable } from './field-notes.ts'
 import type { WriteMembers } from './member-fields.ts'
 import { degreesOfMinutes, type Convert } from './units.ts'
 import { withoutResult } from '../path/no-result.ts'
-import { numberFrom } from '../path/value.ts'
+import { numberFrom, shown } from '../path/value.ts'
 import type { Up, RecordContext } from '../types.ts'
 
 /** Of the topic. */
@@ -139,14 +137,4 @@ function unsignedHint(north: number, east: number): string | undefined {
 
 function isMinutes(value: number, degreesMax: number): boolean {
   return Math.abs(degreesOfMinutes(value)) <= degreesMax
-}
-
-/** A value of a message, quoted and bounded for a sentence. */
-export function shown(value: unknown): string {
-  try {
-    return typeof value === 'string' ? quote(value, 60) : bounded(JSON.stringify(value) ?? 'nothing', 60)
-  } catch (error) {
-    // The value is nested too deeply for JSON.stringify.
-    return `a value that cannot be shown (${messageOf(error)})`
-  }
 }

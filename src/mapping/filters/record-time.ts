@@ -2,7 +2,7 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { SourcePlan } from '../compile/source-plan.ts'
-import { shown } from '../fields/gps.ts'
+import { shown } from '../path/value.ts'
 import { withoutResult } from '../path/no-result.ts'
 import type { Reading } from '../read/reading.ts'
 import { isNoTime, isOfAnyUnit, unitHint } from '../times/time-mistakes.ts'

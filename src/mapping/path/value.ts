@@ -4,6 +4,8 @@
 // (U+2212); anything else, such as `48,8566`, is refused, not guessed. Each reader tells an absent value from
 // one that cannot be used, as an absent speed is usual and a speed of "fast" is a fault of the mapping.
 
+import { messageOf } from '../../std/gateway-error.ts'
+import { bounded, quote } from '../../std/quote.ts'
 import { NoResult } from './no-result.ts'
 
 /**
@@ -210,4 +212,14 @@ export function digitsEnd(text: string, start: number): number {
     if (unit < 0x30 || unit > 0x39) break
   }
   return at
+}
+
+/** A value of a message, quoted and bounded for a sentence. */
+export function shown(value: unknown): string {
+  try {
+    return typeof value === 'string' ? quote(value, 60) : bounded(JSON.stringify(value) ?? 'nothing', 60)
+  } catch (error) {
+    // The value is nested too deeply for JSON.stringify.
+    return `a value that cannot be shown (${messageOf(error)})`
+  }
 }
