@@ -24,6 +24,7 @@ test('conditions that are over are listed, over a restart, and one that is known
   truck.publish({ topic: 'telemetry/v1/truck-1', payload: 'no JSON', messageId: 1 })
   const letters = () => first.status().conditions.find(({ code }) => code === 'DEAD_LETTERS')
   await first.until(() => letters() !== undefined)
+  expect(letters()).toMatchObject({ count: 1, why: expect.stringMatching(/^Latest: NOT_JSON on topic/) })
 
   // Nothing would be acknowledged, and alerts would go on.
   const misspelt = await cli('acknowledge', 'DEAD_LETTER', '--for', '3d')

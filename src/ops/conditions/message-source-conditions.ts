@@ -42,9 +42,7 @@ export const sourceStateConditions: ConditionTable<SourceStateCode> = {
       what: `Bridge ${quote(messageSource, 64)}: ${bounded(sentence(detail), 220)}`,
       why:
         `Seen on the connection ${quote(clientId, 64)} (${risk}).` +
-        (about.length < 2
-          ? ''
-          : ` ${about.length - 1} more: ${sentence(bounded(about.slice(1).join(', '), 300))}`),
+        (about.length < 2 ? '' : ` ${about.length - 1} more: ${bounded(about.slice(1).join(', '), 300)}.`),
       act: act ?? riskActs[risk],
       severity: losing.has(risk) ? 'error' : 'warning',
       causes: about,
