@@ -40,7 +40,8 @@ export type StoredRecord = {
   isFixed: boolean
   losses: readonly Loss[]
   accepted: Accepted | null
-  refused: Refused | null
+  /** Builds before this one did not count. */
+  refused: (Omit<Refused, 'times'> & Partial<Refused>) | null
   withheld: readonly WithheldValue[]
   skewMs: number | null
   /** Only where it was not known to be right. */

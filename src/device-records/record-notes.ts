@@ -265,6 +265,7 @@ export function createRecordNotes({
         record.refused = {
           ...accepted,
           outcome: 'retried',
+          times: timesRefused(record) + 1,
           reason: short(settlement.failure.errorType),
           detail: short(settlement.failure.errorMessage),
         }
@@ -272,6 +273,7 @@ export function createRecordNotes({
         record.refused = {
           ...accepted,
           outcome: 'dead',
+          times: timesRefused(record) + 1,
           reason: short(settlement.reason),
           detail: short(settlement.detail),
         }
@@ -284,6 +286,10 @@ export function createRecordNotes({
     const record = table.find(keyOf({ device: name, provider })) ?? byAsset.get(name)
     return record === undefined || record.isGone ? null : record
   }
+}
+
+function timesRefused({ accepted, refused }: DeviceRecord): number {
+  return refused === null || (accepted !== null && accepted.at >= refused.at) ? 0 : refused.times
 }
 
 function short(text: string | undefined): string | null {

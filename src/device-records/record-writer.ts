@@ -214,7 +214,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     record.source ??= stored.source ?? null
     record.mutedUntil ??= stored.mutedUntil ?? null
     record.accepted ??= stored.accepted
-    record.refused ??= stored.refused
+    record.refused ??= stored.refused && { times: 1, ...stored.refused }
     record.skewMs ??= stored.skewMs
     record.withheld = stored.withheld
     record.losses = mergedLosses(record, stored)

@@ -22,8 +22,10 @@ export type Loss = {
 /** The last answer of the service about a payload of the device. */
 export type Accepted = { at: EpochMs; requestId: string | null }
 
+/** `times`: payloads that the service refused since it accepted one. */
 export type Refused = Accepted & {
   outcome: 'retried' | 'dead'
+  times: number
   reason: string | null
   detail: string | null
 }

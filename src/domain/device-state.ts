@@ -68,7 +68,7 @@ export type DeviceFacts = {
   isLost: boolean
   /** When the service last accepted, and last refused, a payload of it. */
   accepted: { at: EpochMs } | null
-  refused: { at: EpochMs; outcome: 'retried' | 'dead' } | null
+  refused: { at: EpochMs; outcome: 'retried' | 'dead'; times: number } | null
   isIdShared: boolean
   /** Arrival minus device time. */
   skewMs: number | null
@@ -78,7 +78,8 @@ export type DeviceFacts = {
 }
 
 const dayMs = 86_400_000
-/** One that is retried may be accepted with its next try. */
+/** One that is retried may be accepted with its next try: it counts as refused after so many, or so long. */
+const refusedTimes = 3
 const refusedMs = 600_000
 
 export function deviceStateOf(facts: DeviceFacts): DeviceState {
@@ -96,7 +97,9 @@ export function deviceStateOf(facts: DeviceFacts): DeviceState {
 
 function isNotAccepted({ accepted, refused }: DeviceFacts): boolean {
   if (refused === null || (accepted !== null && accepted.at >= refused.at)) return false
-  return refused.outcome === 'dead' || refused.at - (accepted?.at ?? 0) >= refusedMs
+  const { at, outcome, times } = refused
+  if (outcome === 'dead' || times >= refusedTimes) return true
+  return accepted !== null && at - accepted.at >= refusedMs
 }
 
 /** As keys of JSON: `notMapped`. */

@@ -117,6 +117,7 @@ const deviceShape = {
   lastRefused: record({
     ...outcomeShape,
     outcome: z.enum(['retried', 'dead']).describe('What became of it.'),
+    times: count().describe('Payloads that the service refused since it accepted one.'),
     reason: textOrNull().describe('Stable code, or type of the error of the service.'),
     detail: textOrNull().describe('The reason in words.'),
   })
