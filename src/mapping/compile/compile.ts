@@ -27,6 +27,7 @@ import { compileReading } from '../fields/fields.ts'
 import { createFieldBits } from '../lost-fields/watched-fields.ts'
 import type { SourcePlan } from './source-plan.ts'
 import { compileRefusalHint } from '../read/refusal-hint.ts'
+import { compileConditionParts } from '../expression/condition-parts.ts'
 import { compileCondition, compileExpression, type Condition } from '../expression/expression.ts'
 import { compilePaths, parsePath, type Path, type Read } from '../path/path.ts'
 import { readsPacketProperties } from '../path/packet-properties.ts'
@@ -139,6 +140,8 @@ function compileSource(
   const previous = compilePrevious(source, { ...later, fields: laterFields }, scope)
   if (each === undefined || when === undefined || extract === undefined || provider === undefined)
     return undefined
+  for (const text of [source.when, source.fix?.valid])
+    if (text !== undefined) notes?.conditions.set(text, compileConditionParts(text, captures))
   const { unknown, identify } = config.devices
   const defaults = { ...config.defaults, ...source.defaults }
   return {

@@ -1,6 +1,6 @@
 // explain-declined.ts: why sources that have the topic of a message did not take it.
 
-import { compileConditionParts, type ConditionParts } from '../expression/condition-parts.ts'
+import type { ConditionParts } from '../expression/condition-parts.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { notAnObject } from '../read/map-result.ts'
 import { selectRecords } from '../path/record-selection.ts'
@@ -46,7 +46,7 @@ export function createDeclinedSources(configOf: (source: string) => SourceConfig
       ...declined,
       records: records.length,
       unread: other === undefined ? null : notAnObject(source, other.record),
-      parts: first ? compileConditionParts(text, source.captures)({ ...first, root, captures }) : null,
+      parts: (first && source.notes?.conditions.get(text)?.({ ...first, root, captures })) ?? null,
     })
   }
 

@@ -97,7 +97,7 @@ class RecordFields {
     this.place = place
     this.#notes = notes ?? new SourceNotes()
     this.#rest = scratch(reading)
-    const { written } = this.#found('latitude', true)
+    const { written } = this.#found('latitude')
     this.#position = written === undefined ? null : (JSON.parse(`{${written.slice(1)}}`) as Gps).gps
     const fault = reading.positionFault ?? this.#rest.rejection
     this.#fault = fault.kind === 'refused' ? `${fault.reason}: ${fault.detail}` : null
@@ -105,7 +105,7 @@ class RecordFields {
 
   coordinate(row: Row): ExplainedField {
     const { option } = row
-    const found = this.#found(option, true)
+    const found = this.#found(option)
     const note = this.#withHemisphere(option, found)
     const field = this.#field(option, row, found)
     if (this.#position !== null) return { ...field, value: this.#position[option], note }
@@ -116,7 +116,7 @@ class RecordFields {
   /** `key`: of its notes. */
   member(key: string, row: Row, isInGps: boolean): ExplainedField {
     const isUnplaced = isInGps && this.#position === null
-    const found = this.#found(key, !isUnplaced)
+    const found = this.#found(key)
     const { written, raw } = found
     const field = this.#field(key, row, found)
     if (isUnplaced) return { ...field, note: field.note ?? (raw === undefined ? 'absent' : noPosition) }
@@ -125,7 +125,7 @@ class RecordFields {
   }
 
   signal(key: string, row: Omit<Row, 'sentUnit'>): ExplainedField {
-    const found = this.#found(key, true)
+    const found = this.#found(key)
     const { written } = found
     const field = this.#field(key, { ...row, sentUnit: this.#noteOf(key).sentUnit }, found)
     return withValue(field, written && (JSON.parse(`{"id":"${written}`) as { value: string }).value)
@@ -136,13 +136,13 @@ class RecordFields {
   }
 
   /** Where the record did not come to the field, it is read now. */
-  #found(key: string, isWritten: boolean): Found {
+  #found(key: string): Found {
     const note = this.#noteOf(key)
     const { found, read, write } = note
     if (found !== undefined) return found
     const { record, root, up, captures } = this.#rest
     const isRead = withinLimit(() => {
-      if (isWritten && write !== null) write(this.#rest)
+      if (write !== null) write(this.#rest)
       else read(record, root, up, captures)
       return true
     })
@@ -168,7 +168,7 @@ class RecordFields {
   #withHemisphere(option: string, { raw, note }: Found): string | null {
     const key = `${option}.hemisphere`
     if (!this.#notes.fields.has(key) || raw === undefined) return note
-    const { path, raw: letter } = this.#found(key, false)
+    const { path, raw: letter } = this.#found(key)
     const text = `hemisphere${path === null ? '' : ` ${path}`}: ${letter === undefined ? 'absent' : shown(letter)}`
     return note === null ? text : `${note}; ${text}`
   }

@@ -12,7 +12,7 @@ import type { SourcePlan } from '../compile/source-plan.ts'
 import type { MappingConfig, SourceConfig } from '../config.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import type { DeviceRow } from '../devices/device-table.ts'
-import { compileConditionParts, type ConditionParts } from '../expression/condition-parts.ts'
+import type { ConditionParts } from '../expression/condition-parts.ts'
 import { digestOf, payloadIdOf } from '../identity.ts'
 import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from '../mapper.ts'
 import { propertyReadBy } from '../path/packet-properties.ts'
@@ -248,8 +248,8 @@ function conditionsOf(
 ): ExplainedCondition[] {
   const conditions: ExplainedCondition[] = []
   const add = (option: string, text: string, holds: boolean) => {
-    const parts = holds ? null : compileConditionParts(text, source.captures)(reading)
-    conditions.push({ option, text, holds, parts })
+    const judge = holds ? undefined : source.notes?.conditions.get(text)
+    conditions.push({ option, text, holds, parts: judge?.(reading) ?? null })
   }
   const rule = refuse.find(({ reason }) => reason === reading.refusedBy)
   if (rule) add('refuse', rule.when, true)

@@ -28,11 +28,10 @@ export type ConditionParts = {
 
 type Place = { record: unknown; root: unknown; up: Up; captures: readonly string[] }
 
+export type JudgeParts = (place: Place) => ConditionParts
+
 /** For a condition that compiles. */
-export function compileConditionParts(
-  text: string,
-  captureNames: readonly string[],
-): (place: Place) => ConditionParts {
+export function compileConditionParts(text: string, captureNames: readonly string[]): JudgeParts {
   const tree = parseExpression(text)
   const isChoice = tree.op === '||'
   const parts = operandsOf(tree, isChoice ? '||' : '&&').map((node) => ({

@@ -2,6 +2,7 @@
 // explained have notes when they are compiled (withNotes); what is compiled of them notes what it finds and
 // writes. All other sources are compiled without notes, so their messages cost nothing for it.
 
+import type { JudgeParts } from '../expression/condition-parts.ts'
 import type { Read } from '../path/path.ts'
 import { NoResult } from '../path/no-result.ts'
 import type { Finding, RecordContext } from '../types.ts'
@@ -41,6 +42,8 @@ export class RecordNotes {
 export class SourceNotes {
   /** By option: `speed`, `signals.0`, `fields.gps.altitude`, `device.0`. */
   readonly fields = new Map<string, FieldNote>()
+  /** What judges the parts of a condition, by its text. */
+  readonly conditions = new Map<string, JudgeParts>()
   /** Of the record that is being read. */
   record = new RecordNotes()
 
