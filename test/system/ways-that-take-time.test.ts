@@ -22,7 +22,11 @@ const ways: Way[] = [
     options: {
       sandbox: { faults: { latency: 16_000 } },
       // Seconds of the machine: one that has other work must not turn a late answer into none.
-      sections: { delivery: `${single}, timeout: 5m, max_in_flight: 2` },
+      sections: {
+        delivery: `${single}, timeout: 5m, max_in_flight: 2`,
+        // The device sends for a moment only.
+        ops: '{ listen: "127.0.0.1:0", silence: { after: 12h } }',
+      },
     },
     act: (pipeline) => publish(pipeline, 20),
     code: 'SERVICE_SLOW',
