@@ -66,7 +66,7 @@ export type { SenderWorker } from './transport/sender-worker.ts'
 export { createTunnel } from './transport/proxy-tunnel.ts'
 export { isLoopback as isLoopbackUrl, proxyFor, type Environment } from './proxy.ts'
 export { checkCompression } from './compression-check.ts'
-export { checkConnection, type ConnectionStep } from './transport/connection-check.ts'
+export { checkConnection } from './transport/connection-check.ts'
 export type { ReturnedPayload, Returns } from './returns/types.ts'
 export { findSigningKeys, sendSignedRequest, type SigningKeys } from './signed-request.ts'
 

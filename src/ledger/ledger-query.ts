@@ -98,7 +98,7 @@ export function cursorText({ number, index }: Cursor): string {
 }
 
 /** Null where the text is not one of `cursorText`. */
-export function parseCursor(text: string): Cursor | null {
+function parseCursor(text: string): Cursor | null {
   const [, number, index] = /^(\d{1,15})\.(\d{1,9})$/.exec(text) ?? []
   return number === undefined || index === undefined ? null : { number: Number(number), index: Number(index) }
 }

@@ -49,7 +49,7 @@ import type { Records } from './ledger-records.ts'
 import { withoutPayloads } from '../receipts/receipt-edit.ts'
 import { hashOfDevice } from '../receipts/receipt-entries.ts'
 
-export { limitMax, parseCursor, parseLedgerQuery } from './ledger-query.ts'
+export { limitMax, parseLedgerQuery } from './ledger-query.ts'
 export type { LedgerAnswer, LedgerEntry, LedgerQuery } from './types.ts'
 
 export type LedgerView = {

@@ -30,11 +30,10 @@ import { compileTree } from './evaluation.ts'
 import { truthOf } from './comparisons.ts'
 import { MisusedName } from './names.ts'
 import { limitText, stepsMax, StepLimit, withinLimit } from './step-budget.ts'
-import { parseExpression, type Node } from './syntax.ts'
+import { parseExpression } from './syntax.ts'
 import { celOfOldCondition } from './old-conditions.ts'
 
 export { functionRows } from './functions/functions.ts'
-export type { Node }
 export { limitText, withinLimit }
 
 export type Condition = (record: unknown, root: unknown, captures: readonly string[], up?: Up) => boolean
