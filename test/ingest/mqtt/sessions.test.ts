@@ -170,10 +170,12 @@ overEachTransportAtOnce([3, 5], (open, { publish, disconnect }, version) => {
     expect,
     onTestFinished,
   }) => {
-    const world = await open({ limits: 'idle_timeout: 1s, connect_timeout: 1s' }, onTestFinished)
+    const world = await open({ limits: 'connect_timeout: 1s' }, onTestFinished)
     const device = await world.open()
     expect(await device.gone()).toBeNull()
-    expect(await codeAtEnd(await world.connected())).toBe(version === 5 ? 0x98 : null)
+    // A machine with other work may need a second for a CONNECT.
+    const patient = await open({ limits: 'idle_timeout: 2s' }, onTestFinished)
+    expect(await codeAtEnd(await patient.connected())).toBe(version === 5 ? 0x98 : null)
   })
 })
 
