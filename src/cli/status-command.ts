@@ -1,8 +1,8 @@
 // status-command.ts: `status`: the verdict and the state of the running daemon, as text or as its JSON. It
 // exits with 1 unless the verdict is ok.
 
-import { deviceStateNames, noDevices, stateKey } from '../domain/device-state.ts'
 import { Command } from 'commander'
+import { deviceStateNames, noDevices, stateKey } from '../domain/device-state.ts'
 import { pause, systemClock, zonedTime } from '../std/clock.ts'
 import { formatDuration, formatSize, plural } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
@@ -13,7 +13,6 @@ import { findDaemon } from './daemon-client/find-daemon.ts'
 import { isUnreachable } from './daemon-client/spool-access.ts'
 import { reportError } from './terminal/error-report.ts'
 import { duration } from './terminal/option-values.ts'
-import { inRows, rowsOf, screenful } from './terminal/screenful.ts'
 import { columns } from '../std/text-table/text-table.ts'
 import {
   clearScreen,
@@ -25,6 +24,7 @@ import {
 } from './terminal/terminal.ts'
 import { notes } from './terminal/text-format.ts'
 import { agoSince, textOfLines } from '../std/text-table/text-lines.ts'
+import { foldLine } from './terminal/live-output.ts'
 
 /** Names of partitions in a line. */
 const namesMax = 8
@@ -294,4 +294,41 @@ function laneTable(status: Status, width: number): string[] {
   ])
   const head = ['lane', 'provider', 'urgency', 'pending', 'sealed', 'size', 'oldest', 'time to drain']
   return columns([head, ...rows], width)
+}
+
+// A text that is drawn again and again, made to fit the screen of a terminal: what scrolls away
+// is not read. Lines are folded to the width. Where the whole text is too high, a shorter form of it is
+// taken, and what even that has too much is left out at the end, with a line that says so.
+
+type Size = { columns: number; rows: number }
+
+/** Of a terminal that does not say its size. */
+const usualRows = 24
+/** One line, and the one about the others. */
+const rowsMin = 3
+
+function rowsOf({ rows = 0 }: { rows?: number }): number {
+  return Math.max(rowsMin, rows > 0 ? rows : usualRows)
+}
+
+/** `forms`: the same text, each shorter than the one before. `command`: prints all of it. */
+function screenful(forms: readonly (readonly string[])[], size: Size, command: string): string[] {
+  // The last column stays empty, where some terminals begin a new row; the last row has the cursor.
+  const rows = size.rows - 1
+  const folded = forms.map((lines) => lines.flatMap((line) => foldLine(line, size.columns - 1)))
+  const [whole = []] = folded
+  if (whole.length <= rows) return whole
+  const form = folded.find(({ length }) => length < rows) ?? folded.at(-1) ?? []
+  const shown = form.slice(0, rows - 1)
+  const more = whole.length - shown.length
+  return [
+    ...shown,
+    foldLine(`${more} more line${more === 1 ? '' : 's'}: ${command}`, size.columns - 1)[0] ?? '',
+  ]
+}
+
+/** What of the line fits in some rows, with "…" for the rest. */
+function inRows(line: string, columns: number, rows: number): string {
+  const folded = foldLine(line, columns - 2)
+  return folded.length <= rows ? line : `${folded.slice(0, rows).join(' ')}…`
 }

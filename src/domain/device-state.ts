@@ -78,8 +78,9 @@ export type DeviceFacts = {
 }
 
 const dayMs = 86_400_000
-/** One that is retried may be accepted with its next try: it counts as refused after so many, or so long. */
+/** Refusals in a row after which a device is not accepted. A single payload may pass with its next try. */
 const refusedTimes = 3
+/** Or the time from the last accepted payload to the last refused one. */
 const refusedMs = 600_000
 
 export function deviceStateOf(facts: DeviceFacts): DeviceState {

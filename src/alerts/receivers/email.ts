@@ -2,6 +2,7 @@
 // names are resolved as everywhere else, and the end of a try ends the connection.
 
 import { connect, isIP, type Socket } from 'node:net'
+import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 import { addressAttempts } from '../../std/network-faults/address-attempts.ts'
 import { plural } from '../../std/quantity.ts'
 import type { Secret } from '../../std/secret.ts'
@@ -11,8 +12,6 @@ import { createHiding } from './hidden-text.ts'
 import { lookupName } from './name-lookup.ts'
 import { bounded, visible } from '../../std/quote.ts'
 import { textOf } from '../alert-text.ts'
-
-import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 
 export type EmailOptions = MailAddresses & {
   host: string

@@ -8,7 +8,7 @@ import type { SourceRisk, State, StateSource } from '../../domain/condition-stat
 /** `act`: null where the risk says it. `clientId`: of the connection that saw it. */
 export type RiskFinding = { clientId: string; detail: string; act?: string | null }
 
-/** What happened once is shown for so long after the last time. */
+/** How long a risk that happened once stays open after its last event. */
 const shownForMs = 86_400_000
 
 export class SourceRisks implements StateSource {

@@ -164,7 +164,7 @@ export type LinkView = {
   /** Why the last one ended, and what to do; null while it is connected, and before the first. */
   lastFault: string | null
   lastAct: string | null
-  /** It takes nothing for so long that a person should know. */
+  /** It has taken no messages for longer than the limit of its condition. */
   isPausedLong: boolean
   /** Messages that it brought, since the start; when the last one came, monotonic. */
   messages: number

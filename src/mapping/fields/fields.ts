@@ -12,13 +12,11 @@
 import { durationFrom } from '../times/duration.ts'
 import { compileCondition, compileExpression } from '../expression/expression.ts'
 import { compilePath, firstPresent, parsePath, type Read } from '../path/path.ts'
-import { compileAbsent } from '../path/value.ts'
+import { compileAbsent, shown } from '../path/value.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { isNone, NoResult } from '../path/no-result.ts'
 import { degreesFromText, minutesFromText } from './angle-text.ts'
 import { noteKey, notingFirst, type Candidate, type Notable } from './field-notes.ts'
-import { shown } from '../path/value.ts'
-import { compileTable, type ValueTable } from './value-table.ts'
 
 /** A path, one that counts only where its condition holds, or an expression. */
 export type FieldPath = string | { readonly path: string; readonly when: string } | { readonly expr: string }
@@ -107,4 +105,24 @@ export function whereHolds(
   const holds = compileCondition(text, names)
   return (record, root, up, captures = []) =>
     (holds(record, root, captures, up) ? read : otherwise)(record, root, up, captures)
+}
+
+// The word `values`: a table from the words or numbers of a message to other values, such as
+// { DRIVING: true, IDLE: false }. The key * stands for every other value; without it another value is wrong,
+// which is counted: a new state of a device must be seen.
+
+type ValueTable = Readonly<Record<string, string | number | boolean>>
+
+const unknown = new NoResult('`values` does not have it')
+
+/** Keys are compared as texts: 1 is `1`, true is `true`. */
+function compileTable(table: ValueTable): (value: unknown) => unknown {
+  const values = new Map<string, unknown>(Object.entries(table))
+  const other = values.get('*') ?? unknown
+  return (value) => {
+    if (typeof value === 'string') return values.get(value) ?? other
+    return typeof value === 'number' || typeof value === 'boolean'
+      ? (values.get(String(value)) ?? other)
+      : unknown
+  }
 }

@@ -26,7 +26,7 @@ export function insteadOfWord(path: ConfigProblem['path'], options: unknown): st
   if (!path.includes('map')) return undefined
   if (key === 'default' && (of === 'latitude' || of === 'longitude'))
     return (
-      'remove it: messages without a position would be sent with a position that nobody measured. `value` is for ' +
+      'remove it: it gives messages without a position a false one. `value` is for ' +
       'an asset that does not move.'
     )
   if (key === 'speed_units')

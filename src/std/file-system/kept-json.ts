@@ -2,7 +2,7 @@
 // cannot be written is not: the disk is full, or the spool is gone, and both have conditions of their own.
 //
 // It is written by rename and without fsync. A write takes the state of its moment; writes during a write
-// become one. A disk that hangs delays those who wait by two seconds, and stops nobody.
+// become one. On a disk that hangs, a caller waits two seconds at most and then goes on.
 
 import type { z } from 'zod'
 import type { Clock } from '../clock.ts'

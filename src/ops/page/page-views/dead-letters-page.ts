@@ -36,7 +36,7 @@ export function deadLetterChanges(selection: DeadLetterSelection, access: Access
   return html`<h2>Change ${isSelection ? 'these' : 'all'}</h2>
     <p class="quiet">
       A requeue sends payloads as they are, and maps messages with the mapping in force. Correct the cause
-      first. A purge deletes them for good.
+      first. A purge cannot be undone.
     </p>
     ${changes(access, [
       { action: 'dead-letters/requeue', parameters, name: 'Requeue' },

@@ -29,13 +29,12 @@ import type { BatchDetail, BatchList } from '../../../delivery/types.ts'
 import type { DeadLetterList } from '../../../dead-letters/types.ts'
 import type { DeadLetter } from '../../../domain/dead-letter.ts'
 import { inFrame, type PageRequest } from '../frame.ts'
-import { html, type HtmlValue } from '../html.ts'
+import { html, type HtmlValue, type Html } from '../html.ts'
 import { changes } from '../page-changes.ts'
 import { blocksView } from '../shown-blocks.ts'
 import { plotsSection } from '../history-plots.ts'
 import { pageType, type Shown } from '../layout.ts'
 import { sharedView } from '../shared-views.ts'
-import { editForm } from './dead-letter-page.ts'
 import { deadLetterChanges, deadLetterForm, type DeadLetterSelection } from './dead-letters-page.ts'
 import { deviceView, type DeviceShown } from './device-page.ts'
 import { devicesParameters, devicesView } from './devices-page.ts'
@@ -44,6 +43,7 @@ import { liveView } from './live-page.ts'
 import { mapView, type Mapped } from './map-page.ts'
 import { overviewOf } from './overview-page.ts'
 import { refusedView } from './refused-page.ts'
+import { jsonText } from '../shown-values.ts'
 
 const devicesPerPage = 50
 const pastShown = 20
@@ -377,4 +377,29 @@ async function lastMessages(
     return { ...one, cutBytes, content: message ?? hex ?? '' }
   })
   return { messages: shown, skipped }
+}
+
+// The form of `/page/dead-letter?id=` with which a person corrects a payload and sends
+// it.
+
+function editForm(id: string, payload: unknown, token: string | null): Html {
+  return html`<h2 id="edit-title">Edit and send</h2>
+    <form method="post" action="/page/change">
+      <input type="hidden" name="token" value="${token}" /><input
+        type="hidden"
+        name="change"
+        value="dead-letters/edit"
+      />
+      <input type="hidden" name="id" value="${id}" />
+      <label for="body"
+        >The corrected payload. It keeps its payloadId, unless you change device, asset or time.</label
+      >
+      <textarea id="body" name="body" rows="16" spellcheck="false">${jsonText(payload)}</textarea>
+      <p>
+        <label
+          ><input type="checkbox" name="sure" value="1" required /> Replace the payload and send it</label
+        >
+      </p>
+      <button>Send</button>
+    </form>`
 }
