@@ -77,7 +77,7 @@ export const lanes = list(
       ({ pendingBytes, sealedBytes }) => pendingBytes + sealedBytes,
     ),
     openedAt: time('When it was opened.'),
-    oldestAt: timeOrNull('When its oldest payload was stored; null: it is empty.', null, oldestOf),
+    oldestAt: timeOrNull('When its oldest payload was stored; null: it is empty.'),
     secondsToDrain: secondsOrNull(
       'Until it is empty at the rate of the last minute, more urgent lanes first; null: nothing moves.',
     ),
@@ -114,7 +114,7 @@ function draining(lanes: readonly LaneView[], rates: ReadonlyMap<string, number>
       before.set(lane.provider, ahead)
       const ratePerS = rates.get(lane.provider) ?? 0
       const toDrain = ratePerS > 0 && drains > 0 ? Math.ceil(ahead / ratePerS) : null
-      return { ...lane, secondsToDrain: open === 0 ? 0 : toDrain }
+      return { ...lane, oldestAt: oldestOf(lane), secondsToDrain: open === 0 ? 0 : toDrain }
     })
 }
 
