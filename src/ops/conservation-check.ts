@@ -1,4 +1,5 @@
-// conservation-check.ts: compares the counters (invariant 6) whenever the status or the metrics are read.
+// conservation-check.ts: compares the counters (invariant 6) each ten seconds, and whenever the status or the
+// metrics are read.
 //
 //   lanes      appended = settled + open, at every moment. Any difference is a fault. The spool also counts
 //              the entries of its lanes.
@@ -16,7 +17,8 @@
 import type { Clock } from '../std/clock.ts'
 import type { IngestCounters } from '../ingest/ingest.ts'
 import type { SpoolTotals } from '../spool/spool.ts'
-import type { Conditions } from './conditions/conditions.ts'
+import type { Present } from './conditions/conditions.ts'
+import type { Cause } from './conditions/types.ts'
 import type { StageViews } from './types.ts'
 
 export type Conservation = {
@@ -64,48 +66,55 @@ function accountedFor(counters: IngestCounters): number {
   return mapped + ignored + duplicates + dead + quarantined + openParts + dropped + returned + held
 }
 
-type Deps = { clock: Clock; conditions: Conditions }
-
-/** Raises and clears CONSERVATION_BROKEN. */
-export function createConservationCheck({
-  clock,
-  conditions,
-}: Deps): (conservation: Conservation, isUncertain?: boolean) => void {
+/** What does not add up is the state CONSERVATION_BROKEN; of a lane it stays until the end of the process. */
+export class ConservationCheck {
+  readonly #clock: Pick<Clock, 'monotonic'>
   /** The differences of the sums, and since when they are that. */
-  const lasting = { messages: { difference: 0, sinceMs: 0 }, payloads: { difference: 0, sinceMs: 0 } }
+  readonly #lasting = {
+    messages: { difference: 0, sinceMs: 0 },
+    payloads: { difference: 0, sinceMs: 0 },
+  }
+  /** By key; at most one for each lane and sum. */
+  readonly #broken = new Map<string, Cause>()
 
-  return ({ lanes, messages, payloads }, isUncertain = false) => {
-    for (const lane of lanes) if (lane.difference !== 0) raiseForLane(lane)
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock
+  }
+
+  /** `isUncertain`: nothing is known of the payloads now. */
+  check({ lanes, messages, payloads }: Conservation, isUncertain = false): void {
+    for (const { id, appended, settled, open: held, difference } of lanes)
+      if (difference !== 0)
+        this.#set(`lane ${id}`, {
+          what: `Lane ${id}: ${appended} appended, but ${settled} settled and ${held} open.`,
+          why: eitherLost,
+        })
     const { received, carried, split, accounted } = messages
-    checkSum('messages', messages.difference, {
+    this.#checkSum('messages', messages.difference, {
       what: `Received ${received} messages, ${carried} open before, ${split} counted once more, but ${accounted} are accounted for.`,
       why: 'At least one message is in no counter. This is a fault of the gateway.',
     })
     if (isUncertain) return
     const { recovered, appended, gone, open } = payloads
-    checkSum('payloads', payloads.difference, {
+    this.#checkSum('payloads', payloads.difference, {
       what: `${recovered} payloads recovered and ${appended} added, but ${gone} gone and ${open} in the spool.`,
       why: eitherLost,
     })
   }
 
-  function raiseForLane({ id, appended, settled, open }: Conservation['lanes'][number]): void {
-    conditions.raise('CONSERVATION_BROKEN', {
-      key: `lane ${id}`,
-      what: `Lane ${id}: ${appended} appended, but ${settled} settled and ${open} open.`,
-      why: eitherLost,
-    })
+  *causes(): Generator<Present> {
+    for (const cause of this.#broken.values()) yield { code: 'CONSERVATION_BROKEN', cause }
   }
 
-  function checkSum(
-    sum: keyof typeof lasting,
-    difference: number,
-    cause: { what: string; why: string },
-  ): void {
-    const nowMs = clock.monotonic()
-    if (difference !== lasting[sum].difference) lasting[sum] = { difference, sinceMs: nowMs }
-    if (difference === 0) conditions.clear('CONSERVATION_BROKEN', sum)
-    else if (nowMs - lasting[sum].sinceMs >= toleratedMs)
-      conditions.raise('CONSERVATION_BROKEN', { key: sum, ...cause })
+  #checkSum(sum: 'messages' | 'payloads', difference: number, cause: Cause): void {
+    const nowMs = this.#clock.monotonic()
+    const lasting = this.#lasting[sum]
+    if (difference !== lasting.difference) this.#lasting[sum] = { difference, sinceMs: nowMs }
+    if (difference === 0) this.#broken.delete(sum)
+    else if (nowMs - this.#lasting[sum].sinceMs >= toleratedMs) this.#set(sum, cause)
+  }
+
+  #set(key: string, cause: Cause): void {
+    this.#broken.set(key, { key, ...cause })
   }
 }

@@ -36,7 +36,7 @@
 import { useTimeZone, type CancelTimer, type EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { GatewayEvent } from '../domain/event.ts'
-import { conservationOf, createConservationCheck, gonePayloads } from './conservation-check.ts'
+import { ConservationCheck, conservationOf, gonePayloads } from './conservation-check.ts'
 import { createConditionHistory } from './conditions/condition-history.ts'
 import { createCauses } from './conditions/causes.ts'
 import { createConditions } from './conditions/conditions.ts'
@@ -103,8 +103,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const past = createConditionHistory({ clock, ourNow })
   const conditions = createConditions({ clock, cleared: past.cleared, emit })
   const deadLetters = new DeadLetterCauses()
-  const causes = createCauses(stages, deadLetters, () => refusal)
-  const checkConservation = createConservationCheck({ clock, conditions })
+  const conservation = new ConservationCheck(clock)
+  const causes = createCauses(stages, { deadLetters, conservation, refusal: () => refusal })
   const metrics = createMetrics({ view: metricsView, lanes: () => stages.spool?.lanes() ?? [] })
   const notify = createNotify({ clock, env })
   const history = createHistory({ clock, stages })
@@ -178,8 +178,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     past.restore(stages.records ?? null)
     looks += 1
     try {
-      conditions.look(causes())
       if (looks % looksToSum === 0) checkSums()
+      conditions.look(causes())
     } catch {
       // A stage has a fault: /status and the alerts say it.
     }
@@ -276,14 +276,14 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   /** For who asks. */
   function lookNow(): void {
-    conditions.look(causes())
     checkSums()
+    conditions.look(causes())
   }
 
   function checkSums(): void {
     const { spool } = stages
     const isLost = spool?.holdReason() === 'store_lost'
-    checkConservation(conservationOf(stages, recovered), spool?.isWriting?.() === true || isLost)
+    conservation.check(conservationOf(stages, recovered), spool?.isWriting?.() === true || isLost)
   }
 
   function status(): Status {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { createConservationCheck, type Conservation } from '../../src/ops/conservation-check.ts'
+import { ConservationCheck, type Conservation } from '../../src/ops/conservation-check.ts'
 import { createConditions } from '../../src/ops/conditions/conditions.ts'
-import { handClock, ingestCounters, opsWorld, stages } from '../support/ops-world.ts'
+import { handClock, ingestCounters, opsWorld, stages, startedOps } from '../support/ops-world.ts'
 
 const payloads = { recovered: 5, appended: 9, gone: 3, open: 2, difference: 9 }
 
@@ -17,8 +17,12 @@ function conservation(difference: number, more: Partial<Conservation> = {}): Con
 function world() {
   const clock = handClock()
   const conditions = createConditions({ clock })
+  const conservation = new ConservationCheck(clock)
   return {
-    check: createConservationCheck({ clock, conditions }),
+    check: (numbers: Conservation, isUncertain?: boolean) => {
+      conservation.check(numbers, isUncertain)
+      conditions.look(conservation.causes())
+    },
     move: clock.move,
     open: () => conditions.open(),
   }
@@ -83,4 +87,12 @@ test('payloads that are missing after a loss of the store do not add up any more
   // A write that failed and is there all the same explains a difference.
   recover(0, 1)
   expect(sum()).toMatchObject({ difference: 0 })
+})
+
+test('a sum that does not add up is in the log within 30 s, though nobody asks', async () => {
+  await using world = await startedOps()
+  world.ops.attach(stages({ ingest: ingestCounters({ received: 3 }) }))
+  world.clock.move(30_000)
+  const broken = world.output.lines().filter(({ code }) => code === 'CONSERVATION_BROKEN')
+  expect(broken).toMatchObject([{ event: 'condition_raised', level: 'error', key: 'messages' }])
 })

@@ -7,6 +7,7 @@ import type { StageViews } from '../types.ts'
 import { conditionCatalogue } from './condition-catalogue.ts'
 import type { Present } from './conditions.ts'
 import type { DeadLetterCauses } from './dead-letter-conditions.ts'
+import type { ConservationCheck } from '../conservation-check.ts'
 import { createFillCauses } from './fill-conditions.ts'
 import type { Cause } from './types.ts'
 
@@ -16,8 +17,11 @@ type StateTexts = { [Code in StateCode]: { cause(this: void, facts: State<Code>)
 /** Returns the function that gives all that holds now. `refusal`: why the spool is not opened. */
 export function createCauses(
   stages: StageViews,
-  deadLetters: DeadLetterCauses,
-  refusal: () => GatewayError | null,
+  {
+    deadLetters,
+    conservation,
+    refusal,
+  }: { deadLetters: DeadLetterCauses; conservation: ConservationCheck; refusal: () => GatewayError | null },
 ): () => Iterable<Present> {
   const fills = createFillCauses()
   return function* () {
@@ -30,6 +34,7 @@ export function createCauses(
     const isLost = stages.spool?.holdReason() === 'store_lost'
     yield* deadLetters.causes(isLost ? null : (totals?.deadLetters ?? 0), () => deadLettersOf(stages))
     if (totals !== undefined) yield* fills(totals)
+    yield* conservation.causes()
   }
 }
 
