@@ -40,7 +40,7 @@ export type Known = {
   /** Null where the gateway does not run. */
   status: Status | null
   deadLetters: readonly DeadLetter[]
-  circumstances: Omit<Circumstances, 'isCopied' | 'clockSetMs'>
+  circumstances: Omit<Circumstances, 'isCopied' | 'isStruck' | 'clockSetMs'>
   isConfigNew: boolean
   flips: Flips
   /** The run waited for conditions that stay for an hour. */
@@ -115,8 +115,14 @@ export function wrongAtEnd(known: Known): string[] {
   const wrong = wrongSoFar(known)
   const payloads = payloadsOf(fleet, services, positions)
   const { isCopied } = payloads
+  const struck = new Set(flips.payloads.map(({ payloadId }) => payloadId))
   const deliveries = judged(services, {
-    circumstances: { ...circumstances, isCopied, clockSetMs: fleet.clockSetMs },
+    circumstances: {
+      ...circumstances,
+      isCopied,
+      isStruck: (payloadId) => struck.has(payloadId),
+      clockSetMs: fleet.clockSetMs,
+    },
     deadLetters,
   })
   const {

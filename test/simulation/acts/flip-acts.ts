@@ -1,7 +1,8 @@
 // flip-acts.ts: bits that flip at rest, in the keys and values of chunks. What a chunk held is noted, for the oracle: nobody
 // gets it, and it is counted.
 //
-// Only chunks of which nothing was submitted yet: after that the rest of the batch comes under another batchId.
+// Only chunks of which nothing was submitted yet. One that the gateway still has in memory may be submitted after that,
+// whole; and after a restart the rest of its batch under another batchId.
 
 import type { Random } from '../../support/random.ts'
 import { spoolPath } from '../daemon.ts'

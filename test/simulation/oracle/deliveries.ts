@@ -41,6 +41,8 @@ export type Circumstances = {
   isRefusedRepeatSplit: boolean
   /** The payload may be taken again, as another one with the same payloadId. */
   isCopied: (payloadId: string) => boolean
+  /** A bit of its chunk has flipped. */
+  isStruck: (payloadId: string) => boolean
   /**
    * A delay is one of the wall clock, over a restart; and what came into a retry lane before the clock was set back is
    * sent with all that is behind it.
@@ -138,7 +140,16 @@ export function judged(
 
 function modelOf(
   { journal }: Service,
-  { retryDelays, rulesChange, acts, troubles, isRefusedRepeatSplit, isCopied, clockSetMs }: Circumstances,
+  {
+    retryDelays,
+    rulesChange,
+    acts,
+    troubles,
+    isRefusedRepeatSplit,
+    isCopied,
+    isStruck,
+    clockSetMs,
+  }: Circumstances,
 ): Model {
   const wrong: string[] = []
   const payloads = new Map<string, PayloadState>()
@@ -191,6 +202,8 @@ function modelOf(
         isOutage: false,
         acceptedMs: Number.NEGATIVE_INFINITY,
       })
+    // After a restart nothing has the whole batch any more: the rest comes under another batchId.
+    if (payloadIds.some(isStruck)) excuse(payloadIds, batchId)
     const id = batchId ?? `single ${payloadIds[0]}`
     const batch = batchOf(id, payloadIds)
     batch.submissions += 1
