@@ -4,21 +4,14 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { deflateSync, gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { cborOf, messagePackOf } from '../support/binary-values.ts'
 import { send } from '../support/ops-world.ts'
 import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
+import { resultsOf, rowTime, type Row } from '../support/row-pipeline.ts'
 
 /** Not UTF-8, in a field that the sources read. */
 const latin1 = Buffer.from(messageOf(4, { city: 'Z\u00FCrich' }), 'latin1')
-/** { ts, lat, lon } as doubles. */
-const msgpack = (() => {
-  const { ts, lat, lon } = JSON.parse(messageOf(5)) as Record<string, number>
-  const parts = Object.entries({ ts, lat, lon }).flatMap(([key, value = 0]) => {
-    const double = Buffer.alloc(9, 0xcb)
-    double.writeDoubleBE(value, 1)
-    return [Buffer.from([0xa0 + key.length]), Buffer.from(key), double]
-  })
-  return Buffer.concat([Buffer.from([0x83]), ...parts])
-})()
+const msgpack = messagePackOf(JSON.parse(messageOf(5)))
 
 const bodies = [
   { device: 'gzip', bytes: gzipSync(messageOf(1)), option: 'compression: gzip' },
@@ -148,4 +141,39 @@ test.each([
   await client.acked(1)
   expect(pipeline.status().totals.payloads).toBe(0)
   expect(pipeline.status().spool.deadLetters).toBe(1)
+})
+
+test('bytes in a message are no number by themselves, and `hex` reads them', async () => {
+  const map = {
+    signals: [{ type: 'X', path: 'raw' }],
+    fields: {
+      n: { path: 'raw', type: 'number' },
+      of: { expr: 'hex(raw)', type: 'number' },
+      text: { path: 'raw', type: 'text' },
+    },
+  }
+  // 01e5 would be ten to the power of five.
+  const messages = ['0102', '01e5', 'ff00'].map((hex, index) => ({
+    ts: rowTime + index * 1000,
+    lat: 48,
+    lon: 9,
+    raw: Buffer.from(hex, 'hex'),
+  }))
+  const row = (encoding: string, write: (message: object) => Buffer): Row => ({
+    map,
+    source: { encoding },
+    messages: messages.map(write),
+  })
+  const results = await resultsOf({ cbor: row('cbor', cborOf), msgpack: row('msgpack', messagePackOf) })
+  for (const { sent, omitted } of Object.values(results)) {
+    expect(sent.map(({ signals, n, of, text }) => [signals, n, of, text])).toEqual([
+      [undefined, undefined, 258, '0x0102'],
+      [undefined, undefined, 485, '0x01e5'],
+      [undefined, undefined, 65_280, '0xff00'],
+    ])
+    expect(omitted).toEqual([
+      ...Array<string>(3).fill('X: not a number'),
+      ...Array<string>(3).fill('n: not a number'),
+    ])
+  }
 })

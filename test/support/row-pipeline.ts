@@ -11,8 +11,8 @@ export type Row = {
   map?: Record<string, unknown>
   /** Other options of the source. */
   source?: Record<string, unknown>
-  /** Each with `ts`, `lat` and `lon`, unless it has them itself; a text is sent as it is. */
-  messages: readonly (Record<string, unknown> | string)[]
+  /** Each with `ts`, `lat` and `lon`, unless it has them itself; texts and bytes are sent as they are. */
+  messages: readonly (Record<string, unknown> | string | Buffer)[]
   /** Levels of the topic behind the one of the row. Default: `car`. */
   level?: string
   /** Profile of the device in the device table. */
@@ -58,7 +58,8 @@ export async function resultsOf(
     for (const [index, message] of row.messages.entries()) {
       messages += 1
       const place = { ts: rowTime + index * 1000, lat: 48, lon: 9 }
-      const payload = typeof message === 'string' ? message : JSON.stringify({ ...place, ...message })
+      const isWritten = typeof message === 'string' || Buffer.isBuffer(message)
+      const payload = isWritten ? message : JSON.stringify({ ...place, ...message })
       client.publish({ topic: `${id}/${row.level ?? 'car'}`, payload, messageId: messages })
     }
   await client.acked(messages)

@@ -6,7 +6,7 @@
 //   a whole number       a number where a double holds it, else the text of its digits
 //   a float of 32 bits   the shortest decimal that is this float: 12.3, not 12.300000190734863
 //   NaN, infinities      null
-//   bytes                a text of hexadecimal digits
+//   bytes                a text of hexadecimal digits behind 0x, which is no number by itself
 //   a key                a text; a whole number becomes the text of its digits. The last of equal keys counts
 //
 // Total: no bytes make it throw. What a length says is believed only as far as bytes follow, values and

@@ -7,6 +7,7 @@
 
 import type { Decoded } from '../types.ts'
 import { finite, wholeOf } from '../encodings/byte-reader.ts'
+import { hexOf } from '../encodings/text-bytes.ts'
 import { decodeBy, type ValueReader } from './binary-values.ts'
 
 /** Longer ones, which nothing sends, stay hexadecimal. */
@@ -50,14 +51,15 @@ function takeCount(reader: ValueReader, kind: number, size: number): number | st
 
 /** Bytes or a text, which may come in pieces. */
 function takePieces(reader: ValueReader, kind: number, length: number | string): string {
-  const take = (count: number) => reader.text(count, kind === 2 ? 'hex' : 'utf8')
-  if (length !== Number.POSITIVE_INFINITY) return take(Number(length))
+  if (length !== Number.POSITIVE_INFINITY)
+    return kind === 2 ? reader.hex(Number(length)) : reader.text(Number(length))
   const pieces = reader.list(length, () => {
     const first = reader.begin()
     if (first >> 5 !== kind) reader.fail('has a text of different pieces')
-    return take(Number(takeCount(reader, 0, first & 0x1f)))
+    return reader.part(Number(takeCount(reader, 0, first & 0x1f))).bytes
   })
-  return pieces.join('')
+  const all = Buffer.concat(pieces as Buffer[])
+  return kind === 2 ? hexOf(all) : all.toString()
 }
 
 function negative(count: number | string): number | string {
@@ -66,8 +68,8 @@ function negative(count: number | string): number | string {
 
 function tagged(tag: number | string, value: unknown): unknown {
   if ((tag !== 2 && tag !== 3) || typeof value !== 'string') return value
-  if (value.length > 2 * bigBytesMax || !/^[0-9a-f]+$/.test(value)) return value
-  const number = BigInt(`0x${value}`)
+  if (value.length > 2 + 2 * bigBytesMax || !/^0x[0-9a-f]+$/.test(value)) return value
+  const number = BigInt(value)
   return wholeOf(tag === 2 ? number : -1n - number)
 }
 

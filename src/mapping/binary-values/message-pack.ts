@@ -26,7 +26,7 @@ function takeValue(reader: ValueReader): unknown {
   if (first === 0xc1) reader.fail('has the byte c1')
   if (first <= 0xc3) return first === 0xc3
   // Sizes and lengths double from one code to the next.
-  if (first <= 0xc6) return reader.text(reader.uint(1 << (first - 0xc4)), 'hex')
+  if (first <= 0xc6) return reader.hex(reader.uint(1 << (first - 0xc4)))
   if (first <= 0xc9) return takeExtension(reader, reader.uint(1 << (first - 0xc7)))
   if (first === 0xca) return reader.float()
   if (first === 0xcb) return reader.double()
@@ -39,7 +39,7 @@ function takeValue(reader: ValueReader): unknown {
 }
 
 function takeExtension(reader: ValueReader, length: number): number | string {
-  if (reader.int(1) !== timeExtension) return reader.text(length, 'hex')
+  if (reader.int(1) !== timeExtension) return reader.hex(length)
   switch (length) {
     case 4:
       return reader.uint(4)
@@ -53,7 +53,7 @@ function takeExtension(reader: ValueReader, length: number): number | string {
       return timeOf(reader.int64(), nanoseconds)
     }
     default:
-      return reader.text(length, 'hex')
+      return reader.hex(length)
   }
 }
 

@@ -1,6 +1,8 @@
 // byte-reader.ts: reads the numbers of a binary message one behind the other. Beyond the end of the bytes it
 // throws RangeError.
 
+import { hexOf } from './text-bytes.ts'
+
 export class ByteReader {
   at = 0
   readonly bytes: Buffer
@@ -48,9 +50,15 @@ export class ByteReader {
     return finite(this.#isLittle ? this.bytes.readDoubleLE(at) : this.bytes.readDoubleBE(at))
   }
 
-  text(length: number, encoding: 'utf8' | 'latin1' | 'hex' = 'utf8'): string {
+  text(length: number, encoding: 'utf8' | 'latin1' = 'utf8'): string {
     const start = this.take(length)
     return this.bytes.toString(encoding, start, this.at)
+  }
+
+  /** Bytes as hexadecimal text. */
+  hex(length: number): string {
+    const start = this.take(length)
+    return hexOf(this.bytes.subarray(start, this.at))
   }
 
   /** A reader of the next bytes alone. */

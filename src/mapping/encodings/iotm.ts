@@ -37,9 +37,9 @@ const readers = new Map<number, (reader: ByteReader) => unknown>([
   [12, (reader) => reader.float()],
   [13, (reader) => reader.double()],
   [32, (reader) => reader.text(reader.uint(1), 'latin1')],
-  [33, (reader) => reader.text(reader.uint(1), 'hex')],
+  [33, (reader) => reader.hex(reader.uint(1))],
   [64, (reader) => reader.text(reader.uint(2), 'latin1')],
-  [65, (reader) => reader.text(reader.uint(2), 'hex')],
+  [65, (reader) => reader.hex(reader.uint(2))],
 ])
 
 const positionKind = 14
@@ -83,7 +83,7 @@ function takeMessage(reader: ByteReader): Decoded {
 
 function imeiIn(part: ByteReader): string {
   const { length } = part.bytes
-  return length === 8 ? String(part.uint64()) : part.text(length, 'hex')
+  return length === 8 ? String(part.uint64()) : part.bytes.toString('hex')
 }
 
 function takeRecord(part: ByteReader): { kind: 'record'; fields: Fields } | ReturnType<typeof refused> {

@@ -8,8 +8,8 @@
 //   body        bytes of the application
 //
 // The value is { timestamp, position: { latitude, ... }, metrics: { "odometer": 512340 }, body }. Integers
-// beyond 2^53 are decimal text; NaN and the infinities are absent; bytes are hexadecimal. Of metrics with one
-// name the last counts. `body` is { text } where it is UTF-8, else { hex }.
+// beyond 2^53 are decimal text; NaN and the infinities are absent; bytes are hexadecimal (0x0a). Of metrics
+// with one name the last counts. `body` is { text } where it is UTF-8, else { hex }.
 //
 // What can go wrong: bytes that are no payload are refused as a whole (TRUNCATED, BAD_FRAME, TOO_MANY), JSON
 // too, which gateways write with another setting. Unpacked, a message has a bound (body/).
@@ -28,6 +28,7 @@ import {
 import { refused } from '../reasons.ts'
 import type { Decoded } from '../types.ts'
 import { unpacked, unpackedBytesDefault } from '../body/body.ts'
+import { hexOf } from './text-bytes.ts'
 import { isGzip } from '../body/body-kinds.ts'
 
 type WireMetric = {
@@ -122,7 +123,7 @@ function valueOf(message: WirePayload): Record<string, unknown> {
   if (Object.hasOwn(message, 'position')) value['position'] = positionOf(position)
   if (metric.length > 0) value['metrics'] = metricsOf(metric)
   if (Object.hasOwn(message, 'body'))
-    value['body'] = isUtf8(body) ? { text: body.toString() } : { hex: body.toString('hex') }
+    value['body'] = isUtf8(body) ? { text: body.toString() } : { hex: hexOf(body) }
   return value
 }
 
@@ -150,7 +151,7 @@ const valueFields: readonly (readonly [keyof WireMetric, (metric: WireMetric) =>
   ['intValue', (metric) => metric.intValue],
   ['boolValue', (metric) => metric.boolValue],
   ['stringValue', (metric) => metric.stringValue],
-  ['bytesValue', (metric) => metric.bytesValue.toString('hex')],
+  ['bytesValue', (metric) => hexOf(metric.bytesValue)],
 ]
 
 /** Undefined where the field that its type names is missing. */

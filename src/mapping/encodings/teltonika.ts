@@ -155,8 +155,7 @@ function takeRecord(reader: ByteReader, layout: Layout): Record<string, unknown>
     for (let left = reader.uint(layout.count); left > 0; left -= 1)
       io[reader.uint(layout.id)] = size === 8 ? reader.uint64() : reader.uint(size)
   if (layout.hasVariable)
-    for (let left = reader.uint(2); left > 0; left -= 1)
-      io[reader.uint(2)] = reader.text(reader.uint(2), 'hex')
+    for (let left = reader.uint(2); left > 0; left -= 1) io[reader.uint(2)] = reader.hex(reader.uint(2))
   const place = { latitude, longitude, altitude, angle, satellites, speed }
   return { ts, priority, ...place, event, io, ...generation }
 }

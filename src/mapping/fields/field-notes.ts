@@ -2,6 +2,7 @@
 // explained have notes when they are compiled (withNotes); what is compiled of them notes what it finds and
 // writes. All other sources are compiled without notes, so their messages cost nothing for it.
 
+import { hexHint } from '../encodings/text-bytes.ts'
 import type { JudgeParts } from '../expression/condition-parts.ts'
 import type { Read } from '../path/path.ts'
 import { NoResult } from '../path/no-result.ts'
@@ -29,7 +30,11 @@ export class RecordNotes {
 
   /** `key`: as the value is counted, `SOURCE|FIELD|REASON`. */
   omitted(key: string): void {
-    if (this.current !== null) this.current.why ??= key.slice(key.lastIndexOf('|') + 1)
+    const { current } = this
+    if (current === null) return
+    const hint = hexHint(current.raw)
+    const reason = key.slice(key.lastIndexOf('|') + 1)
+    current.why ??= hint === undefined ? reason : `${reason}. ${hint}`
   }
 
   implausible({ key, isSent, rule }: Finding, value: number): void {

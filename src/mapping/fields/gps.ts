@@ -7,6 +7,7 @@
 //   speed, heading, ...   member-fields.ts. Motion by the speed is added later (filters/motion.ts): it
 //                         depends on earlier messages and must not be part of the payload's name
 
+import { hexHint } from '../encodings/text-bytes.ts'
 import type { Read } from '../path/path.ts'
 import { notingWritten, type Notable } from './field-notes.ts'
 import type { WriteMembers } from './member-fields.ts'
@@ -71,7 +72,9 @@ export function compileGps({ latitude, longitude, members, bit }: GpsFields): Wr
         latitude.fault?.(record, root, up, captures) ??
         longitude.fault?.(record, root, up, captures) ??
         withoutResult('latitude', latitude.raw(record, root, up, captures)) ??
-        withoutResult('longitude', longitude.raw(record, root, up, captures))
+        withoutResult('longitude', longitude.raw(record, root, up, captures)) ??
+        hexHint(latitude.raw(record, root, up, captures)) ??
+        hexHint(longitude.raw(record, root, up, captures))
       return refused(north, east, { raw, fault }, context)
     }
     if (isNowhere(north, east) || (north === latitude.minusOne && east === longitude.minusOne)) {

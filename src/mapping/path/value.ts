@@ -150,7 +150,7 @@ const noNames: ReadonlySet<string> = new Set([
 ])
 
 /** The IMEI of a modem that does not answer, an address that was not read, and dashes. */
-const unset = /^(?:0{8,}|f{8,}|(?:00[:-]){5}00|(?:ff[:-]){5}ff|[-?]+)$/i
+const unset = /^(?:(?:0x)?(?:0{8,}|f{8,})|(?:00[:-]){5}00|(?:ff[:-]){5}ff|[-?]+)$/i
 
 /** A name as messages carry it; '' for a word that means none. */
 export function nameIn(text: string): string {

@@ -1,9 +1,10 @@
 // sparkplug-value.ts: the value of a metric by its data type (specification 3.0, 6.4.16).
 //
 // Integers beyond 2^53 are decimal text; NaN and the infinities are absent; bytes, files and arrays are
-// hexadecimal. Data sets and templates have no value.
+// hexadecimal (0x0a). Data sets and templates have no value.
 
 import { assertNever } from '../../std/assert.ts'
+import { hexOf } from '../encodings/text-bytes.ts'
 import { finiteOf, shortestOf, signedOf, unsignedOf } from '../protobuf/protobuf.ts'
 import type { WireMetric } from './sparkplug-wire.ts'
 
@@ -48,7 +49,7 @@ export function valueOf(metric: WireMetric, kind: WireKind, datatype: number): M
     case 'text':
       return metric.stringValue
     case 'bytes':
-      return metric.bytesValue.toString('hex')
+      return hexOf(metric.bytesValue)
     case 'null':
       return null
     case 'none':

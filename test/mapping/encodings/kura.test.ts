@@ -65,7 +65,7 @@ describe('a payload of Kura', () => {
     [4, varint(7, 0), false],
     [5, bytes(8, ''), ''],
     [5, bytes(8, 'Zürich'), 'Zürich'],
-    [6, bytes(9, Buffer.from('00ff', 'hex')), '00ff'],
+    [6, bytes(9, Buffer.from('00ff', 'hex')), '0x00ff'],
     // A value in another field than its type names is none.
     [2, double(3, 1), undefined],
     [7, double(3, 1), undefined],
@@ -93,7 +93,7 @@ describe('a payload of Kura', () => {
     expect(
       valueIn(Buffer.concat([bytes(5001, Buffer.from([0xff])), bytes(3, 'x'), varint(4999, 7)])),
     ).toEqual({
-      body: { hex: 'ff' },
+      body: { hex: '0xff' },
     })
   })
 })

@@ -81,7 +81,7 @@ describe('a frame of a tracker', () => {
       { id: 10_800, raw: Buffer.alloc(0) },
     ]
     const [record] = recordsIn(decodeTeltonika(frame(0x8e, [{ ...truck, elements }])))
-    expect(record).toMatchObject({ io: { 11317: '01af00', 10800: '' } })
+    expect(record).toMatchObject({ io: { 11317: '0x01af00', 10800: '' } })
   })
 
   test('keeps its records in their order, newest first as the unit sends them', () => {
@@ -211,7 +211,7 @@ describe('for any tracker', () => {
           ...(codec === 0x10 && { generation }),
           io: Object.fromEntries(
             elements.map((one) => {
-              if ('raw' in one) return [one.id, one.raw.toString('hex')]
+              if ('raw' in one) return [one.id, one.raw.length === 0 ? '' : `0x${one.raw.toString('hex')}`]
               return [one.id, one.value > Number.MAX_SAFE_INTEGER ? String(one.value) : Number(one.value)]
             }),
           ),

@@ -184,8 +184,8 @@ describe('values by their type', () => {
     ['Boolean as a number', { type: types.boolean, int: 1 }, true],
     ['String', { type: types.string, text: 'Größe' }, 'Größe'],
     ['DateTime', { type: types.dateTime, long: ts }, ts],
-    ['Bytes', { type: types.bytes, raw: Buffer.from([0, 255]) }, '00ff'],
-    ['an array', { type: types.int32Array, raw: Buffer.from([1, 0, 0, 0]) }, '01000000'],
+    ['Bytes', { type: types.bytes, raw: Buffer.from([0, 255]) }, '0x00ff'],
+    ['an array', { type: types.int32Array, raw: Buffer.from([1, 0, 0, 0]) }, '0x01000000'],
     ['null', { type: types.double, null: true }, null],
   ])('%s', (_, metric, expected) => {
     const { says } = openDecoder()
