@@ -260,7 +260,7 @@ async function openIncoming(
   const heapWork = startHeapWork?.(clock, () => ingest.counters().received)
   stack.defer(() => heapWork?.stop())
   const waysIn = () => ({
-    hasListeners: config.ingest.broker.listeners.length > 0,
+    isListening: ingest.addresses().length > 0,
     sources: ingest.messageSources(),
     custody: ingest.custody(),
   })

@@ -240,7 +240,9 @@ export type StateFacts = {
   DEVICES_HOURS_OFF: { offsetMs: number; devices: number; example: string }
 
   // listeners
-  LISTENER_FAILED: { fault: GatewayError }
+  /** `isShut`: no message can come, by another listener or a bridge neither. */
+  LISTENER_FAILED: { listener: string; fault: GatewayError; isShut: boolean }
+  HTTP_LISTENER_FAILED: { listener: string; fault: GatewayError }
   /** Failures since the last CONNECT, the last one in words, and the addresses with the most of them. */
   TLS_HANDSHAKES_FAIL: { listener: string; detail: string; count: number; top: readonly string[] }
 

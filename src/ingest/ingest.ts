@@ -36,7 +36,8 @@
 //   a will                        marks the client as lost; ignored or taken like QoS 0 (sources[].wills)
 //   a retained message            taken once like any other, not kept
 //   a bridge has no connection    its messages wait at its broker; nothing else waits (bridges/bridges.ts)
-//   the address is in use         start fails with ADDRESS_IN_USE or ADDRESS_UNAVAILABLE; nothing was read
+//   an address cannot be used     LISTENER_FAILED; the other listeners run, and it is tried again until it is
+//                                 open (std/listening-port)
 
 import type { State } from '../domain/condition-state.ts'
 import { GatewayError, messageOf } from '../std/gateway-error.ts'
@@ -121,7 +122,7 @@ export type IngestCounters = IntakeCounters &
   RebirthCounters
 
 export type Ingest = {
-  /** Opens the listeners; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
+  /** Opens the listeners. One that cannot be opened is a state, and is tried again. */
   start(): Promise<void>
   /** Puts another mapping in force between two messages; rejects, and keeps the old one, without a store. */
   swap: Intake['swap']
@@ -147,6 +148,8 @@ export type Ingest = {
   readonly clients: Broker['clients'] & Pick<Access, 'isUser'>
   /** The addresses in use, as URLs; with the port that the system chose where the config has 0. */
   addresses(): readonly string[]
+  /** It has listeners, and none of them is open, and no bridge is connected: no message can come. */
+  isShut(): boolean
 }
 
 export type IngestOptions = IntakeOptions &
@@ -206,10 +209,10 @@ export async function createIngest(deps: IngestDeps, first: IngestOptions): Prom
     for (const [index, listener] of options.listeners.entries()) {
       const connected: ListenerDeps['connected'] = (socket, origin) =>
         broker.addConnection(socket, { ...origin, listener: index })
-      const listenerDeps: ListenerDeps = { connected, limits, clock, handshakeFailed }
+      const opened = (url: string) => emit({ kind: 'listener_opened', url })
+      const listenerDeps: ListenerDeps = { connected, limits, clock, opened, handshakeFailed }
       listeners.push(await openListener(listenerDeps, listener, options.connectTimeoutMs))
     }
-    for (const { url } of listeners) emit({ kind: 'listener_opened', url })
     custody?.start(sources.custodyFeeds, sources.update)
     sources.start()
   }
@@ -224,7 +227,7 @@ export async function createIngest(deps: IngestDeps, first: IngestOptions): Prom
       try {
         listener.renew(next.listeners[index]?.tls ?? null)
       } catch (error) {
-        fault = certificatesInvalid(listener.url, error)
+        fault = certificatesInvalid(listener.url(), error)
       }
     }
     await access.load(next.access)
@@ -269,6 +272,12 @@ export async function createIngest(deps: IngestDeps, first: IngestOptions): Prom
     return [embeddedBroker(counters(), others, options.inFlightMax), ...others]
   }
 
+  function isShut(): boolean {
+    const isStarting = listeners.length < options.listeners.length
+    if (isStarting || listeners.length === 0 || listeners.some((one) => one.isOpen())) return false
+    return !sources.status().some(({ links }) => links.some(({ state }) => state === 'connected'))
+  }
+
   return {
     start,
     swap: intake.swap,
@@ -279,11 +288,16 @@ export async function createIngest(deps: IngestDeps, first: IngestOptions): Prom
     counters,
     messageSources,
     custody: () => custody?.view() ?? null,
+    isShut,
     *states() {
+      for (const one of listeners) {
+        const [listener, fault] = [one.url(), one.fault()]
+        if (fault !== null) yield { code: 'LISTENER_FAILED', listener, fault, isShut: isShut() }
+      }
       for (const one of [...listeners, sources, custody]) if (one !== null) yield* one.states()
     },
     clients: { ...broker.clients, isUser: access.isUser },
-    addresses: () => listeners.map(({ url }) => url),
+    addresses: () => listeners.filter((one) => one.isOpen()).map((one) => one.url()),
   }
 }
 

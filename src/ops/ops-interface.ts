@@ -30,7 +30,7 @@ export type Ops = {
   emit: Emit
   /** Adds what exists by now. */
   attach(stages: Partial<StageViews>): void
-  /** Opens the HTTP server; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
+  /** Opens the HTTP server. An address that cannot be used is a state, and is tried again. */
   start(): Promise<void>
   /**
    * Puts users and certificates in force; open connections stay. Throws CERTIFICATES_INVALID; what cannot be

@@ -27,7 +27,7 @@
 //   operations/   the register of what can be asked and changed
 //
 // What can go wrong, and what then happens
-//   port in use            start() rejects with ADDRESS_IN_USE, and the daemon does not start
+//   port in use            the condition HTTP_LISTENER_FAILED; it is opened as soon as it can be
 //   no control socket      the condition CONTROL_SOCKET_FAILED; commands that change something do not work
 //   stdout is not read     lines are lost and counted (gateway_log_lines_lost_total)
 //   a stage throws         /status answers 500 with the reason; everything else works
@@ -52,7 +52,7 @@ import { createNotify } from './systemd-notify.ts'
 import type { StageViews } from './types.ts'
 import { notReadyOf, seenOf, verdictSource } from './status-schema/seen.ts'
 import { buildStatus, type Status } from './status-schema/status-schema.ts'
-import { verdictAnswer, verdictOf } from './gateway-verdict/gateway-verdict.ts'
+import { serviceStatusOf, verdictAnswer, verdictOf, type Verdict } from './gateway-verdict/gateway-verdict.ts'
 import type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'
 import type { Situation } from '../alerts/types.ts'
 import { createTapRoute } from './http/streams/tap-stream.ts'
@@ -114,6 +114,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   let refusal: GatewayError | null = null
   let isStopping = false
   let looks = 0
+  /** As systemd knows it. */
+  let serviceVerdict: Verdict = 'ok'
   let http: HttpServer | null = null
   let cancelLook: CancelTimer = () => {}
 
@@ -177,12 +179,25 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     cancelLook = clock.after(lookEveryMs, lookAgain)
     past.restore(stages.records ?? null)
     looks += 1
+    lookSafely()
+  }
+
+  function lookSafely(): void {
     try {
       if (looks % looksToSum === 0) checkSums()
       conditions.look(causes())
+      notifyService()
     } catch {
       // A stage has a fault: /status and the alerts say it.
     }
+  }
+
+  /** Starting, refusing and stopping have texts of their own. */
+  function notifyService(): void {
+    if (notReady !== null) return
+    const { verdict, text } = serviceStatusOf(verdictSource(seenNow()))
+    if (verdict !== serviceVerdict) notify.status(text)
+    serviceVerdict = verdict
   }
 
   function attach(more: Partial<StageViews>): void {
@@ -253,8 +268,11 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   async function ready(): Promise<void> {
     if (isStopping) return
     notReady = null
-    notify.ready('Ready')
     await http?.ensureSocket()
+    notify.ready('Ready')
+    serviceVerdict = 'ok'
+    // Before the log says that it is ready: who has just started it reads until there.
+    lookSafely()
   }
 
   function stopping(reason: string): void {
@@ -299,9 +317,11 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   function view() {
     lookNow()
+    return { version, pid: process.pid, ...seenNow(), forecast: history.forecast() }
+  }
+
+  function seenNow() {
     return {
-      version,
-      pid: process.pid,
       startedAt,
       countedSince,
       now: clock.now(),
@@ -310,7 +330,6 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       recovered,
       conditions: conditions.open().map((one) => ({ ...one, known: past.known(one) })),
       conditionsHidden: conditions.hidden,
-      forecast: history.forecast(),
     }
   }
 

@@ -35,7 +35,7 @@ import type { Spool, SpoolCheck } from '../spool/spool.ts'
 export type StageViews = {
   ingest:
     | (Pick<Ingest, 'counters' | 'addresses'> &
-        Partial<Pick<Ingest, 'clients' | 'messageSources' | 'custody' | 'states'>>)
+        Partial<Pick<Ingest, 'clients' | 'messageSources' | 'custody' | 'states' | 'isShut'>>)
     | null
   spool:
     | (Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull' | 'lanes' | 'totals'> &

@@ -36,19 +36,6 @@ test('before the other stages exist, the gateway is live and not ready; it is re
   expect((await ops.ask('/healthz')).status).toBe(200)
 })
 
-test('a port in use, and an address of another machine, are reported with what, why and what to do', async () => {
-  await using first = await startedOps()
-  const port = Number(new URL(first.url).port)
-  await using second = opsWorld({ ops: opsConfig({ host: '127.0.0.1', port }) })
-  await expect(second.ops.start()).rejects.toMatchObject({
-    code: 'ADDRESS_IN_USE',
-    what: expect.stringContaining(`127.0.0.1:${port}`),
-    act: expect.stringContaining('ops.listen'),
-  })
-  await using elsewhere = opsWorld({ ops: opsConfig({ host: '192.0.2.1', port: 0 }) })
-  await expect(elsewhere.ops.start()).rejects.toMatchObject({ code: 'ADDRESS_UNAVAILABLE' })
-})
-
 describe('a gateway that refuses its spool', () => {
   const fault = new GatewayError('SPOOL_DAMAGED', { what: 'Bad.', why: 'A table is bad.', act: 'Repair it.' })
 

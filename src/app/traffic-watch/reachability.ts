@@ -6,16 +6,17 @@ import type { CustodyView, MessageSourceStatus } from '../../ingest/ingest.ts'
 type Source = Pick<MessageSourceStatus, 'links' | 'partitions' | 'traits' | 'lastMessageAt'>
 
 type Ways = {
-  hasListeners: boolean
+  /** One of the listeners is open. */
+  isListening: boolean
   sources: readonly Source[]
   /** Null in custody `spool`. */
   custody: Pick<CustodyView, 'holds'> | null
 }
 
 /** By a listener, or by the server of a bridge that is connected and may bring messages to this gateway. */
-export function isReachable({ hasListeners, sources, custody }: Ways): boolean {
+export function isReachable({ isListening, sources, custody }: Ways): boolean {
   if (custody?.holds === true) return false
-  return hasListeners || sources.some(brings)
+  return isListening || sources.some(brings)
 }
 
 /** Of which nothing can come now. */

@@ -1,5 +1,6 @@
 // listener-checks.ts: whether devices and programs reach the daemon: a running daemon accepts connections on
-// each configured address; without one each address is free.
+// each configured address; without one each address is free. Where the daemon could not open one, another
+// program may answer there: then what the daemon says counts.
 
 import { connect, createServer } from 'node:net'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
@@ -29,10 +30,15 @@ export async function* checkListeners(config: Config, daemon: RunningDaemon | nu
     yield { name, state: 'skipped', what: 'The daemon runs on another machine.' }
     return
   }
-  const open = daemon.status.addresses
+  const { addresses: open, conditions } = daemon.status
+  const failures = conditions.filter(
+    ({ code }) => code === 'LISTENER_FAILED' || code === 'HTTP_LISTENER_FAILED',
+  )
+  for (const { what, why, act } of failures) yield { name, state: 'failed', what, why, act }
+  const isFailed = (url: string) => failures.some(({ key }) => key === url)
   for (const address of all) {
     // The system chose the port; the daemon says which.
-    if (address.port === 0) continue
+    if (address.port === 0 || isFailed(address.url)) continue
     yield await checkAnswers(address)
   }
   for (const url of open) {

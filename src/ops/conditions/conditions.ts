@@ -20,12 +20,14 @@ import { bounded } from '../../std/quote.ts'
 import type { Emit, GatewayEvent } from '../../domain/event.ts'
 import { eventSpec } from '../events/events.ts'
 import { specOf, type ConditionCode } from './condition-catalogue.ts'
-import { severities, type Cause, type Severity } from './types.ts'
+import { severities, type Cause, type Severity, type Stopped } from './types.ts'
 
 export type Condition = {
   code: ConditionCode
   key: string | null
   severity: Severity
+  /** Null also where that is expected now, such as silence at night. */
+  stops: Stopped | null
   since: EpochMs
   lastAt: EpochMs
   count: number
@@ -90,7 +92,10 @@ export function createConditions({ clock, cleared = ignore, emit = ignore }: Dep
       removeQuiet()
       return [...entries.values()]
         .map(({ condition }) => condition)
-        .sort((a, b) => stopsOf(b) - stopsOf(a) || rankOf(b) - rankOf(a) || a.since - b.since)
+        .sort(
+          (a, b) =>
+            Number(b.stops !== null) - Number(a.stops !== null) || rankOf(b) - rankOf(a) || a.since - b.since,
+        )
         .slice(0, shownMax)
     },
     get hidden() {
@@ -133,17 +138,20 @@ export function createConditions({ clock, cleared = ignore, emit = ignore }: Dep
 
   /** Null where there are too many. */
   function put(code: ConditionCode, cause: Cause, isState: boolean): Condition | null {
-    const { meaning, act, quietMs = Infinity, severity } = specOf(code)
+    const { meaning, act, quietMs = Infinity, ...spec } = specOf(code)
     const { key = null, what = meaning, times = isState ? 0 : 1 } = cause
     const name = entryName(code, key)
     const known = entries.get(name)?.condition
     if (known === undefined && entries.size >= knownMax) return null
     const now = clock.now()
+    const severity = cause.severity ?? spec.severity
+    const stops = cause.stops === null || severity === 'info' ? null : (spec.stops ?? null)
     const count = cause.present ?? Math.max(1, (known?.count ?? 0) + times)
     const condition: Condition = {
       code,
       key: key === null ? null : bounded(key, 100),
-      severity: cause.severity ?? severity,
+      severity,
+      stops,
       since: known?.since ?? now,
       lastAt: now,
       count,
@@ -166,6 +174,7 @@ function isSame(one: Condition, other: Condition): boolean {
     one.act === other.act &&
     one.count === other.count &&
     one.severity === other.severity &&
+    one.stops === other.stops &&
     one.causes.join('\n') === other.causes.join('\n')
   )
 }
@@ -183,11 +192,6 @@ function causesOf({ causes, cause }: Cause, known: readonly string[]): readonly 
 
 function entryName(code: ConditionCode, key: string | null): string {
   return key === null ? code : `${code}|${key}`
-}
-
-/** Not one that is expected now, such as silence at night. */
-function stopsOf({ code, severity }: Condition): number {
-  return specOf(code).stops !== undefined && severity !== 'info' ? 1 : 0
 }
 
 function rankOf({ severity }: Pick<Condition, 'severity'>): number {

@@ -4,7 +4,7 @@
 import type { GatewayError } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
-import { ofFault, sentence } from '../events/event-text.ts'
+import { coded, ofFault, sentence } from '../events/event-text.ts'
 import type { Cause, ConditionTable } from './types.ts'
 
 const dayMs = 86_400_000
@@ -28,6 +28,7 @@ export const gatewayConditions = {
 
 type SelfCode =
   | 'LISTENER_FAILED'
+  | 'HTTP_LISTENER_FAILED'
   | 'TLS_HANDSHAKES_FAIL'
   | 'MAPPING_STALE'
   | 'ACCESS_STALE'
@@ -42,9 +43,24 @@ type SelfCode =
 export const selfConditions: ConditionTable<SelfCode> = {
   LISTENER_FAILED: {
     severity: 'critical',
-    meaning: 'Devices cannot connect to one of the listeners.',
+    stops: 'receiving',
+    meaning:
+      'Devices cannot connect to one of the listeners: its port is taken, or its address cannot be used. It is opened as ' +
+      'soon as it can be. `error` where others are open, or a bridge is connected.',
     act: 'See the error in the condition.',
-    cause: ofFault,
+    cause: ({ listener, fault, isShut }) => ({
+      ...coded(fault),
+      key: listener,
+      ...(isShut ? {} : { severity: 'error', stops: null }),
+    }),
+  },
+  HTTP_LISTENER_FAILED: {
+    severity: 'error',
+    meaning:
+      'The page, /status, /metrics and the health checks cannot be reached, because ops.listen cannot be opened. Commands ' +
+      'use the control socket and work. It is opened as soon as it can be.',
+    act: 'See the error in the condition.',
+    cause: ({ listener, fault }) => ({ ...coded(fault), key: listener }),
   },
   TLS_HANDSHAKES_FAIL: {
     severity: 'warning',

@@ -2,9 +2,8 @@
 
 import { zonedTime } from '../../std/clock.ts'
 import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
-import type { GatewayError } from '../../std/gateway-error.ts'
 import { keptStores, type KeptStore } from '../../domain/kept-store.ts'
-import { ofFault, sentence } from '../events/event-text.ts'
+import { coded, ofFault, sentence } from '../events/event-text.ts'
 import type { Cause, ConditionTable } from './types.ts'
 
 /** For a condition, and for the log line of the same cause. */
@@ -185,11 +184,6 @@ function heldFor({ detail }: { detail: string }): Cause {
 
 function fullText({ store, bytesMax }: { store: KeptStore; bytesMax: number }): string {
   return `Nine tenths of ${formatSize(bytesMax)} for ${keptStores[store]} are used.`
-}
-
-/** Its reasons differ, and so do their cures: the code says which one it is. */
-function coded(fault: GatewayError): Cause {
-  return { ...ofFault({ fault }), why: `${fault.code}: ${fault.why}`, whyLengthMax: 1000 }
 }
 
 /** Of what was found, and stays until it is decided. */

@@ -5,6 +5,9 @@ import type { StateCode, StateFacts } from '../../domain/condition-state.ts'
 export const severities = ['info', 'warning', 'error', 'critical'] as const
 export type Severity = (typeof severities)[number]
 
+/** No message is acknowledged or can come, or nothing is delivered. */
+export type Stopped = 'receiving' | 'delivery'
+
 /** The texts of a condition. Those that a cause omits come from the catalogue. */
 export type Cause = {
   key?: string | null
@@ -19,8 +22,9 @@ export type Cause = {
   cause?: string
   /** How many there are now, for a condition about things that are still there. It replaces `times`. */
   present?: number
-  /** In place of that of the catalogue. */
+  /** In place of those of the catalogue. */
   severity?: Severity
+  stops?: null
   /** Characters of `why` that are kept. */
   whyLengthMax?: number
 }
@@ -29,8 +33,8 @@ export type ConditionSpec = {
   severity: Severity
   meaning: string
   act: string
-  /** The verdict follows from it: no message is acknowledged, or nothing is delivered (gateway-verdict). */
-  stops?: 'receiving' | 'delivery'
+  /** The verdict follows from it (gateway-verdict). Not where its severity is `info`. */
+  stops?: Stopped
   /** Where payloads wait and none is accepted, the verdict names it as the likely cause. */
   delays?: true
   /** /status adds to `what` when delivery tries again. */

@@ -14,6 +14,11 @@ export function ofFault({ fault: { what, why, act } }: { fault: GatewayError }):
   return { what, why, act }
 }
 
+/** The same where its reasons differ, and so do their cures: the code says which one it is. */
+export function coded(fault: GatewayError): Cause {
+  return { ...ofFault({ fault }), why: `${fault.code}: ${fault.why}`, whyLengthMax: 1000 }
+}
+
 /** Names the provider where the config lists several; the only one is called `default`. */
 export function forProvider(provider: ProviderName): string {
   return provider === 'default' ? '' : ` for provider ${quote(provider, 64)}`

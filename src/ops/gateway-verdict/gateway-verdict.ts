@@ -7,7 +7,7 @@
 //   degraded         it receives and delivers, and at least one condition needs a person
 //   ok               none of these. Conditions of severity `info` do not count
 //
-// The first that holds is the verdict. Which conditions stop what: `stops` in the condition catalogue. With
+// The first that holds is the verdict. Which conditions stop what: `stops` of each. With
 // several providers, delivery stops only where it stops for each of them. Delivery is also seen by its
 // result: where payloads wait and none was accepted for `waitsMs`, the verdict is not_delivering, with the
 // condition that is the likely cause (`delays`) where there is one.
@@ -53,6 +53,12 @@ export function verdictOf(source: VerdictSource): VerdictView {
   return { verdict, sentence: `${cause} ${agesOf(source)}` }
 }
 
+/** For `systemctl status`, which gets changes only: without the ages. */
+export function serviceStatusOf(source: VerdictSource): { verdict: Verdict; text: string } {
+  const [verdict, cause] = causeOf(source)
+  return { verdict, text: verdict === 'ok' ? 'Ready' : `${verdict}: ${cause}` }
+}
+
 /** What /verdict answers. Times are ISO 8601; null: not since the start. */
 export function verdictAnswer(source: VerdictSource) {
   const view = verdictOf(source)
@@ -73,10 +79,10 @@ export function lastAcceptedOf(providers: VerdictSource['providers']): EpochMs |
 function causeOf(source: VerdictSource): [Verdict, string] {
   const { notReady, holdReason, conditions } = source
   if (notReady !== null) return ['not_receiving', sentence(`Not ready: ${notReady}`)]
-  const receiving = conditions.find((one) => stops(one, 'receiving'))
+  const receiving = conditions.find(({ stops }) => stops === 'receiving')
   if (receiving !== undefined) return ['not_receiving', sentence(receiving.what)]
   if (holdReason !== null) return ['not_receiving', `Acknowledgements are held: ${holdReason}.`]
-  const stopped = conditions.filter((one) => stops(one, 'delivery'))
+  const stopped = conditions.filter(({ stops }) => stops === 'delivery')
   const [first] = stopped
   if (first !== undefined && stopsAll(stopped, source.providers))
     return ['not_delivering', sentence(first.what)]
@@ -94,10 +100,6 @@ function causeOf(source: VerdictSource): [Verdict, string] {
   if (worst === undefined) return ['ok', progressOf(source)]
   const others = problems.length === 1 ? '' : ` (1 of ${problems.length} problems)`
   return ['degraded', `${worst.code}${others}: ${sentence(worst.what)}`]
-}
-
-function stops(condition: Condition, what: 'receiving' | 'delivery'): boolean {
-  return specOf(condition.code).stops === what && needsPerson(condition)
 }
 
 function needsPerson({ severity }: Condition): boolean {

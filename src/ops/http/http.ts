@@ -12,8 +12,10 @@
 //
 // Nothing secret is shown. Headers, bodies, connections and times are bounded.
 //
-// Where the control socket cannot be opened, the daemon goes on without it: condition CONTROL_SOCKET_FAILED.
-// It tries again whenever the spool is opened or refused, because the directory may be there then.
+// What cannot be opened is a condition, and the daemon goes on without it: HTTP_LISTENER_FAILED for TCP,
+// which is tried again until it opens (std/listening-port), and CONTROL_SOCKET_FAILED. The control socket is
+// tried again every ten seconds, and when the spool is opened or refused, because its directory may be there
+// then.
 
 import { every, type Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
@@ -44,8 +46,8 @@ export type HttpOptions = OpsConfig & {
 }
 
 export type HttpServer = StateSource & {
-  /** With the port that the system chose where the config says 0. */
-  url: string
+  /** With the port that the system chose where the config says 0; null while it is not open. */
+  readonly url: string | null
   /** Path of the control socket; null while it is not open. */
   readonly socketPath: string | null
   /** Opens the control socket where it is not open, or where its file is gone. Does not reject. */
@@ -65,7 +67,7 @@ export type HttpCounters = ConnectionCounters & {
 /** Within this time a control socket that was deleted is made again, or its condition is raised. */
 const lookEveryMs = 10_000
 
-/** Rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
+/** What cannot be opened is a state, and is tried again. */
 export async function openHttp(
   source: HttpSource,
   { clock, emit }: HttpDeps,
@@ -76,22 +78,19 @@ export async function openHttp(
   const audit = createAudit({ clock, emit }, { folder: spoolPath, bytesMax: options.audit_max_bytes })
   const turns = createRequestTurns()
   const answers = await createRouting({ source, rights, audit, turns, routes, spoolPath })
-  const tcp: Listener = await listenOnTcp(answers.onTcp, options)
+  const tcp: Listener = await listenOnTcp(answers.onTcp, clock, options)
   let socket: SocketListener | null = null
   let opening: Promise<void> | null = null
   let isClosed = false
   /** Why the control socket cannot be opened. */
   let fault: GatewayError | null = null
-  try {
-    await ensureSocket(true)
-  } catch (error) {
-    await tcp.close()
-    throw error
-  }
+  await ensureSocket(true)
   // A program that tidies up deletes the file of the socket, or the directory around it.
   const endLooks = every(clock, lookEveryMs, again)
   return {
-    url: tcp.url,
+    get url() {
+      return tcp.url
+    },
     get socketPath() {
       return socket?.path ?? null
     },
@@ -107,6 +106,7 @@ export async function openHttp(
       refused: new Map([...rights.refusals(), ...tcp.tlsFailures]),
     }),
     *states(): Generator<State> {
+      if (tcp.fault !== null) yield { code: 'HTTP_LISTENER_FAILED', ...tcp.fault }
       if (fault !== null) yield { code: 'CONTROL_SOCKET_FAILED', fault }
       yield* audit.states()
     },
@@ -132,11 +132,8 @@ export async function openHttp(
       fault = null
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
-      // At the start that is another gateway, as for a port.
-      if (isStart && error.code === 'ADDRESS_IN_USE') throw error
       // The directory of the spool is created when the spool is opened; then it is tried again.
-      if (isStart) return
-      fault = error
+      if (!isStart) fault = error
     }
   }
 }

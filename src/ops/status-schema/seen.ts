@@ -56,10 +56,11 @@ export function seenOf(source: StatusSource): Seen {
 /** Entries of a list. A config has far fewer sources and reasons. */
 export const listMax = 200
 
-/** As `/readyz` says it: also while every acknowledgement is held, or waits for the disk. */
+/** As `/readyz` says it: also while all acknowledgements wait, and where no message can come. */
 export function notReadyOf({ notReady, stages }: Pick<StatusSource, 'notReady' | 'stages'>): string | null {
   const hold = stages.spool?.holdReason() ?? null
   if (notReady === null && stages.spool?.writeState?.() === 'hanging') return 'a write to the spool hangs'
+  if (notReady === null && stages.ingest?.isShut?.() === true) return 'no listener is open'
   return notReady ?? (hold === null ? null : `acknowledgements are held: ${hold}`)
 }
 

@@ -41,7 +41,7 @@ function engine(roles: readonly Role[], more: { lastMessageAt?: number; outstand
 }
 
 const reached = (source: ReturnType<typeof engine>, holds: boolean | null = null) =>
-  isReachable({ hasListeners: false, sources: [source], custody: holds === null ? null : { holds } })
+  isReachable({ isListening: false, sources: [source], custody: holds === null ? null : { holds } })
 
 describe('devices can reach the gateway', () => {
   test('by a partition that is taken, unless its window is used up or custody takes nothing', () => {
@@ -62,8 +62,8 @@ describe('devices can reach the gateway', () => {
   })
 
   test('by a listener', () => {
-    const only = { hasListeners: true, sources: [] }
+    const only = { isListening: true, sources: [] }
     expect(isReachable({ ...only, custody: null })).toBe(true)
-    expect(isReachable({ ...only, hasListeners: false, custody: null })).toBe(false)
+    expect(isReachable({ ...only, isListening: false, custody: null })).toBe(false)
   })
 })

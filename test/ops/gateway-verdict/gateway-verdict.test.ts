@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { conditionCatalogue, type ConditionCode } from '../../../src/ops/conditions/condition-catalogue.ts'
+import { specOf, type ConditionCode } from '../../../src/ops/conditions/condition-catalogue.ts'
 import type { ProviderView } from '../../../src/delivery/types.ts'
 import type { Condition } from '../../../src/ops/conditions/conditions.ts'
 import { verdictOf, type VerdictSource } from '../../../src/ops/gateway-verdict/gateway-verdict.ts'
+import type { ConditionSpec } from '../../../src/ops/conditions/types.ts'
 import type { LaneView } from '../../../src/spool/spool.ts'
 import { stateSamples } from '../../support/event-samples.ts'
 import { lane, provider, stages, startedOps } from '../../support/ops-world.ts'
@@ -36,9 +37,11 @@ function sourceOf(given: Partial<Given>): VerdictSource {
   return {
     ...more,
     conditions: conditions.map((one) => {
-      const { severity, meaning: what, act } = conditionCatalogue[one.code]
+      const { severity: usually, meaning: what, act, stops: stopped }: ConditionSpec = specOf(one.code)
+      const severity = one.severity ?? usually
+      const stops = severity === 'info' ? null : (stopped ?? null)
       const rest = { key: null, since: at, lastAt: at, count: 1, why: 'w.', causes: [] }
-      return { severity, what, act, ...rest, ...one }
+      return { what, act, ...rest, ...one, severity, stops }
     }),
     providers: providers.map(({ name, ...one }) => provider(name, one)),
     lanes: lanes.map(({ id, ...one }) => lane(id, one)),

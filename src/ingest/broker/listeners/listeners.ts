@@ -8,17 +8,18 @@
 // `proxyTrusted`, connections come from balancers at these addresses alone, and each begins with a header
 // that names the client (proxy-connection.ts).
 
-import { createServer, type AddressInfo, type Socket, BlockList, type SocketAddress } from 'node:net'
+import { createServer, type Socket, BlockList, type SocketAddress } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
 import type { Clock } from '../../../std/clock.ts'
+import { listen } from '../../../std/listening-port/listening-port.ts'
 import { carrierOf, isPortCheck, tlsFailureOf, type TlsFailure } from '../../../std/tls/tls.ts'
 import {
   plainAddress,
   type Connection,
   type ConnectionLimits,
 } from '../connection-limits/connection-limits.ts'
-import type { State, StateSource } from '../../../domain/condition-state.ts'
+import type { StateSource } from '../../../domain/condition-state.ts'
 import type { DeviceSocket } from '../gate/device-socket.ts'
 import { listenUrlText } from './listen-url.ts'
 import { createHandshakeFailures, type TlsUse } from './handshake-failures.ts'
@@ -39,7 +40,10 @@ export type ListenerOptions = {
 
 export type Listener = StateSource & {
   /** Its address, with the port that the system chose. */
-  readonly url: string
+  url(): string
+  isOpen(): boolean
+  /** Why it is not open, or could not accept the last connection; null where neither is so. */
+  fault(): GatewayError | null
   /** For the next handshakes; throws where the new texts cannot be used, and keeps the old ones. */
   renew(tls: ListenerTls | null): void
   /** Takes no further connection; open ones stay. */
@@ -51,6 +55,8 @@ export type ListenerDeps = {
   connected: (socket: DeviceSocket, origin: ConnectionOrigin) => void
   limits: Pick<ConnectionLimits, 'mayConnect' | 'admit' | 'admitProxy' | 'clientNamed' | 'refuse' | 'end'>
   clock: Clock
+  /** It is open: at the start, or when its address can be used. */
+  opened: (url: string) => void
   /** A connection ended in its TLS handshake or before its CONNECT, and not because of a limit. */
   handshakeFailed: (reason: TlsFailure, address: string | null) => void
 }
@@ -66,8 +72,8 @@ const bufferBytes = 16 * 1024
 /** Connections that the system keeps until they are accepted, so that those of a whole fleet wait there. */
 const backlog = 4096
 
-/** Rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
-export function openListener(
+/** Resolves after the first try: where it failed, the listener opens as soon as it can. */
+export async function openListener(
   deps: ListenerDeps,
   { host, port, tls, webSocket = null, proxyTrusted }: ListenerOptions,
   handshakeTimeoutMs: number,
@@ -80,7 +86,7 @@ export function openListener(
   const { limits, clock } = deps
   let url = urlOf(port)
   const failures = createHandshakeFailures(clock, () => url)
-  /** Why no connection can be accepted; null after the next one that was. */
+  let isOpen = false
   let fault: GatewayError | null = null
   const isTrusted = proxyTrusted === undefined ? null : createTrust(proxyTrusted)
   const secure = tls === null ? null : createSecureServer(tls)
@@ -91,21 +97,28 @@ export function openListener(
   const connectionOf = new WeakMap<Socket, Connection>()
   const streams = new WeakMap<Connection, DeviceSocket>()
   const server = createServer({ ...socketOptions, blockList: createAcceptFilter(mayConnect) }, onSocket)
-  return new Promise((resolve, reject) => {
-    server.once('error', (error) => reject(unavailable(urlOf(port), error)))
-    server.listen({ host, port, backlog }, () => {
-      server.removeAllListeners('error')
-      server.on('error', (error) => (fault = unavailable(url, error)))
-      const { port: chosen } = server.address() as AddressInfo
-      const renew = (next: ListenerTls | null) => void (next !== null && secure?.renew(next))
+  const address = { host, port, backlog }
+  const listening = await listen(server, address, {
+    clock,
+    opened(chosen) {
       url = urlOf(chosen)
-      resolve({ url, renew, states, close: () => void server.close() })
-    })
+      isOpen = true
+      fault = null
+      deps.opened(url)
+    },
+    failed: (error) => (fault = unavailable(url, error)),
   })
-
-  function* states(): Generator<State> {
-    if (fault !== null) yield { code: 'LISTENER_FAILED', fault }
-    yield* failures.states()
+  return {
+    url: () => url,
+    isOpen: () => isOpen,
+    fault: () => fault,
+    renew: (next) => void (next !== null && secure?.renew(next)),
+    states: failures.states,
+    close() {
+      isOpen = false
+      listening.close()
+      server.close()
+    },
   }
 
   /** Asked for each connection before it gets a socket. */
@@ -243,15 +256,17 @@ function unavailable(url: string, error: unknown): GatewayError {
     return new GatewayError('ADDRESS_IN_USE', {
       what,
       why,
-      act: 'Stop the other process (`ss -ltnp` lists it), or choose another port in ingest.broker.listeners.',
+      act:
+        'Stop the other process (`ss -ltnp` lists it): the gateway tries again until the port is free. Or choose another ' +
+        'port in ingest.broker.listeners and restart the gateway.',
       cause: error,
     })
   return new GatewayError('ADDRESS_UNAVAILABLE', {
     what,
     why,
     act:
-      'Choose an address of this machine in ingest.broker.listeners (`ip address` lists them). ' +
-      'Ports below 1024 need a privilege.',
+      'Choose an address of this machine in ingest.broker.listeners (`ip address` lists them) and restart the gateway. ' +
+      'Where the address is yet to come, do nothing: the gateway tries again. Ports below 1024 need a privilege.',
     cause: error,
   })
 }

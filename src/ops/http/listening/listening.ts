@@ -8,6 +8,8 @@
 import type { Server } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { Socket } from 'node:net'
+import type { Clock } from '../../../std/clock.ts'
+import { listen } from '../../../std/listening-port/listening-port.ts'
 import { createServer } from '../../../std/node-http.ts'
 import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
 import { isPortCheck, tlsFailureOf } from '../../../std/tls/tls.ts'
@@ -34,7 +36,10 @@ const connectionsMax = 64
 const idleMs = 10_000
 
 export type Listener = {
-  url: string
+  /** With the port that the system chose; null while it is not open. */
+  readonly url: string | null
+  /** Its address, and why it is not open; null where it is. */
+  readonly fault: { listener: string; fault: GatewayError } | null
   connections: ConnectionCounters
   /** TLS handshakes that failed, by reason. */
   tlsFailures: ReadonlyMap<string, number>
@@ -43,12 +48,15 @@ export type Listener = {
   close(): Promise<void>
 }
 
-/** Rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. `answer` gets every request. */
+/**
+ * `answer` gets every request. Resolves after the first try to listen: where it failed, the server opens as
+ * soon as it can.
+ */
 export async function listenOnTcp(
   answer: NonNullable<Parameters<typeof createServer>[1]>,
-  { listen, tls }: Pick<OpsConfig, 'listen' | 'tls'>,
+  clock: Clock,
+  { listen: { host, port: wanted }, tls }: Pick<OpsConfig, 'listen' | 'tls'>,
 ): Promise<Listener> {
-  const { host, port: wanted } = listen
   const secure: TlsServer | null = tls
     ? createTlsServer({ ...limits, ...contextOf(tls), handshakeTimeout: 5000 }, answer)
     : null
@@ -62,20 +70,36 @@ export async function listenOnTcp(
   server.setTimeout(idleMs)
   parseInPieces(server, tls ? 'secureConnection' : 'connection')
   const connections = closeIdleConnections(server, connectionsMax)
-  await new Promise<void>((resolve, reject) => {
-    const onError = (error: Error) => reject(faultOf(error, host, wanted))
-    server.once('error', onError)
-    server.listen({ host, port: wanted }, () => {
-      server.removeListener('error', onError)
-      // A listening server reports only failed accepts (no file descriptors left); the client tries again.
-      server.on('error', () => undefined)
-      resolve()
-    })
+  const urlOf = (port: number) => opsUrl({ host, port }, tls ? 'https' : 'http')
+  let url: string | null = null
+  let fault: GatewayError | null = null
+  const address = { host, port: wanted }
+  const listening = await listen(server, address, {
+    clock,
+    opened(port) {
+      url = urlOf(port)
+      fault = null
+    },
+    failed(error) {
+      // An open one could not accept a connection (no file descriptors left); the client tries again.
+      if (!server.listening) fault = faultOf(error, host, wanted)
+    },
   })
-  const bound = server.address()
-  const port = typeof bound === 'object' && bound ? bound.port : wanted
-  const url = opsUrl({ host, port }, tls ? 'https' : 'http')
-  return { url, connections, tlsFailures, renew, close: () => closed(server) }
+  return {
+    get url() {
+      return url
+    },
+    get fault() {
+      return fault && { listener: urlOf(wanted), fault }
+    },
+    connections,
+    tlsFailures,
+    renew,
+    close() {
+      listening.close()
+      return closed(server)
+    },
+  }
 
   function renew(next: OpsConfig['tls']): void {
     if (next === undefined) return
@@ -83,7 +107,7 @@ export async function listenOnTcp(
       secure?.setSecureContext(contextOf(next))
     } catch (error) {
       throw new GatewayError('CERTIFICATES_INVALID', {
-        what: `The new certificate of ${url} cannot be used.`,
+        what: `The new certificate of ${url ?? urlOf(wanted)} cannot be used.`,
         why: `${messageOf(error)}.`,
         act: 'Correct the files that `ops.tls` names.',
         cause: error,
@@ -139,14 +163,18 @@ function faultOf(error: Error, host: string, port: number): GatewayError {
     return new GatewayError('ADDRESS_IN_USE', {
       what,
       why: 'Another process listens there, perhaps another gateway.',
-      act: `Find it with \`ss -ltnp 'sport = :${port}'\`, or set ops.listen to another port.`,
+      act:
+        `Find it with \`ss -ltnp 'sport = :${port}'\` and stop it: the gateway tries again until the port is free. Or set ` +
+        'ops.listen to another port and restart the gateway.',
       cause: error,
     })
   }
   return new GatewayError('ADDRESS_UNAVAILABLE', {
     what,
     why: messageOf(error),
-    act: 'Set ops.listen to an address of this machine and a port above 1023.',
+    act:
+      'Set ops.listen to an address of this machine and a port above 1023, and restart the gateway. Where the address is ' +
+      'yet to come, do nothing: the gateway tries again.',
     cause: error,
   })
 }

@@ -85,13 +85,17 @@ describe('the control socket', () => {
     expect((await get(world.ops.control(), '/healthz')).status).toBe(200)
   })
 
-  test('of a living process is not replaced: the start fails', async () => {
+  test('of a living process is not replaced: a condition says it', async () => {
     const folder = await newFolder()
     const path = join(folder, 'control.sock')
     const other = createServer().listen(path)
     await once(other, 'listening')
     await using world = opsWorld({ spoolPath: folder })
-    await expect(world.ops.start()).rejects.toMatchObject({ code: 'ADDRESS_IN_USE' })
+    await world.ops.start()
+    await world.ops.ready()
+    expect(world.ops.status().conditions).toMatchObject([
+      { code: 'CONTROL_SOCKET_FAILED', why: expect.stringContaining('Another process answers there') },
+    ])
     expect(statSync(path).isSocket()).toBe(true)
     const socket = connect(path)
     await once(socket, 'connect')
