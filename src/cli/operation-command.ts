@@ -178,7 +178,7 @@ export function parametersOf(command: Command, { parameters }: Operation): Given
 }
 
 /** The values; or USAGE, before a daemon is asked. */
-export function checked(operation: Operation, { raw }: GivenParameters): { values: unknown } {
+export function checked(operation: Operation, { raw }: Pick<GivenParameters, 'raw'>): { values: unknown } {
   const read = readParameters(operation.parameters, raw)
   if (read.kind === 'invalid')
     throw new GatewayError('USAGE', {

@@ -4,7 +4,6 @@
 import type { Clock } from '../std/clock.ts'
 import { hashOfDevice, hashOfId } from '../receipts/receipt-entries.ts'
 import { hashOfKey, outcomeBits, type Receipt } from '../receipts/receipts.ts'
-import { cursorText } from './ledger-query.ts'
 import type { Records } from './ledger-records.ts'
 import type { IndexEntry } from './receipt-index.ts'
 import type { Cursor, LedgerAnswer, LedgerEntry, LedgerQuery } from './types.ts'
@@ -22,7 +21,8 @@ export async function search(
   const untilMs = clock.monotonic() + searchMs
   const mayMatch = filterOf(query)
   const entries: LedgerEntry[] = []
-  const from = query.after?.number ?? Number.MAX_SAFE_INTEGER
+  const after = query.after === undefined ? null : cursorOf(query.after)
+  const from = after?.number ?? Number.MAX_SAFE_INTEGER
   for await (const block of records.indexBlocks(from)) {
     for (const indexEntry of block.newestFirst()) {
       const { number } = indexEntry
@@ -30,7 +30,7 @@ export async function search(
       const receipt = await records.receipt(number)
       // Null where it was dropped meanwhile, or is damaged.
       if (receipt === null) continue
-      const last = collect(receipt, number, query, entries)
+      const last = collect(receipt, number, { query, after }, entries)
       if (last !== null) return { entries, next: cursorText(last) }
     }
     if (clock.monotonic() > untilMs || signal.aborted) {
@@ -61,13 +61,13 @@ function filterOf({ device, payload, batch, request, outcome, from, to }: Ledger
 function collect(
   receipt: Receipt,
   number: number,
-  query: LedgerQuery,
+  { query, after }: { query: LedgerQuery; after: Cursor | null },
   entries: LedgerEntry[],
 ): Cursor | null {
-  const { after, batch, request, limit } = query
+  const { batch, request, limit } = query
   if (batch !== undefined && receipt.batchId.toLowerCase() !== batch.toLowerCase()) return null
   if (request !== undefined && receipt.requestId?.toLowerCase() !== request.toLowerCase()) return null
-  const before = after !== undefined && after.number === number ? after.index : Number.POSITIVE_INFINITY
+  const before = after?.number === number ? after.index : Number.POSITIVE_INFINITY
   for (const index of indexesOf(receipt, query).reverse()) {
     if (index >= before) continue
     const entry = entryOf(receipt, index)
@@ -95,4 +95,14 @@ function matches({ device, deviceTime, outcome }: LedgerEntry, query: LedgerQuer
   if (query.device !== undefined && query.payload !== undefined && device !== query.device) return false
   if (from !== undefined && (deviceTime === null || deviceTime < from)) return false
   return to === undefined || (deviceTime !== null && deviceTime <= to)
+}
+
+function cursorText({ number, index }: Cursor): string {
+  return `${number}.${index}`
+}
+
+/** Of a text by `cursorText`; its form was checked where it came in. */
+function cursorOf(text: string): Cursor {
+  const [number, index] = text.split('.').map(Number)
+  return { number: number ?? 0, index: index ?? 0 }
 }

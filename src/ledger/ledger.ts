@@ -37,7 +37,6 @@
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { CheckStore, OpenStore } from '../storage/storage.ts'
-import { parseLedgerQuery, type LedgerParams } from './ledger-query.ts'
 import { search } from './ledger-search.ts'
 import { createFollower, type FollowerOptions, type ReceiptSource } from './receipt-follower.ts'
 import type { PreviousEnd } from './records-check.ts'
@@ -49,7 +48,6 @@ import type { Records } from './ledger-records.ts'
 import { withoutPayloads } from '../receipts/receipt-edit.ts'
 import { hashOfDevice } from '../receipts/receipt-entries.ts'
 
-export { limitMax, parseLedgerQuery } from './ledger-query.ts'
 export type { LedgerAnswer, LedgerEntry, LedgerQuery } from './types.ts'
 
 export type LedgerView = {
@@ -72,7 +70,6 @@ export type LedgerView = {
 
 export type LedgerReply =
   | { kind: 'answer'; answer: LedgerAnswer }
-  | { kind: 'invalid'; what: string; why: string; act: string }
   /** The records are not open, or too many queries run. */
   | { kind: 'unavailable'; why: string }
 
@@ -81,7 +78,7 @@ export type LedgerForgotten = { kind: 'forgotten'; entries: number } | { kind: '
 export type Ledger = {
   start(): void
   /** Never rejects. */
-  query(params: LedgerParams, signal: AbortSignal): Promise<LedgerReply>
+  query(query: LedgerQuery, signal: AbortSignal): Promise<LedgerReply>
   /**
    * Visits each payload that was delivered before this call, if its device time may be in the range. Never
    * rejects. `since`: settlement time of the oldest entry.
@@ -158,14 +155,12 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
     },
   }
 
-  async function query(params: LedgerParams, signal: AbortSignal): Promise<LedgerReply> {
-    const parsed = parseLedgerQuery(params, clock.now())
-    if (parsed.kind === 'invalid') return parsed
+  async function query(wanted: LedgerQuery, signal: AbortSignal): Promise<LedgerReply> {
     if (running >= queriesMax)
       return { kind: 'unavailable', why: `${queriesMax} other queries are running. Try again in a moment.` }
     running += 1
     try {
-      return await answer(parsed.query, signal)
+      return await answer(wanted, signal)
     } finally {
       running -= 1
     }

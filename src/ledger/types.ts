@@ -5,17 +5,17 @@ import type { LedgerOutcome } from '../domain/settlement.ts'
 
 /** An entry matches when it meets every condition that is set. */
 export type LedgerQuery = {
-  device?: string
+  device?: string | undefined
   /** Range of the device time, both ends included. */
-  from?: EpochMs
-  to?: EpochMs
-  payload?: string
-  batch?: string
-  request?: string
-  outcome?: LedgerOutcome
+  from?: EpochMs | undefined
+  to?: EpochMs | undefined
+  payload?: string | undefined
+  batch?: string | undefined
+  request?: string | undefined
+  outcome?: LedgerOutcome | undefined
   limit: number
-  /** Continues behind the last entry of an answer. */
-  after?: Cursor
+  /** Continues behind the last entry of an answer: its `next`. */
+  after?: string | undefined
 }
 
 /** A receipt by number, and a payload in it by index; the entries that follow are older. */

@@ -60,7 +60,7 @@ describe('vehicle 7 at 14:03', () => {
     })
     expect(Math.abs(Date.now() - Date.parse(entries[0]?.at ?? ''))).toBeLessThan(60_000)
     const table = (await runCli(command)).stdout.split('\n')
-    expect(table[0]).toMatch(/^Payloads measured from .* 14:02:00 \S+ to .* 14:04:00 \S+:$/)
+    expect(table[0]).toMatch(/^Only at .* 14:03:00 \S+\.$/)
     expect(table[1]).toMatch(/^settled +device +measured +outcome +requestId +batchId +payloadId$/)
     expect(table[2]).toContain(received[0]?.requestId)
     expect(table).toHaveLength(5)
@@ -131,6 +131,32 @@ describe('vehicle 7 at 14:03', () => {
     expect(stdout).toMatch(/retried after attempt 1 \(Validation: Come back later\.\)/)
     expect((await ask(pipeline, 'device=truck-2&outcome=delivered')).answer.entries).toEqual([])
   })
+})
+
+test('a question that cannot be meant is refused with its reason, over HTTP and by the command', async () => {
+  const pipeline = await startPipeline()
+  const refused: [query: string, why: RegExp][] = [
+    ['vehicle=x', /Unknown parameter "vehicle"/],
+    ['device=', /device must be a text/],
+    ['at=14:03&from=14:00', /`at` is given with `from` or `to`/],
+    ['from=14:03&to=14:00', /`from` is later than `to`/],
+    ['to=noon', /to must be a time/],
+    ['outcome=lost', /outcome must be one of delivered/],
+    ['limit=0', /limit must be a whole number from 1 to 10000/],
+    ['limit=10001', /limit must be/],
+    ['after=7', /`after` does not say where to continue/],
+  ]
+  for (const [query, why] of refused)
+    expect([query, await ask(pipeline, query)]).toEqual([
+      query,
+      {
+        status: 400,
+        answer: expect.objectContaining({ detail: expect.stringMatching(why) as string }) as unknown,
+      },
+    ])
+  const url = ['--url', pipeline.gateway.addresses.ops]
+  const both = await runCli(['ledger', '--at', '14:03', '--from', '14:00', ...url])
+  expect(both).toMatchObject({ status: 2, stderr: expect.stringContaining('Each of them sets') as string })
 })
 
 describe('a ledger that cannot answer', () => {

@@ -60,8 +60,8 @@ function openLedger(
     ledger,
     events,
     states: () => [...records.states()],
-    async ids(params = { limit: '10000' }) {
-      const reply = await ledger.query(params, new AbortController().signal)
+    async ids() {
+      const reply = await ledger.query({ limit: 10_000 }, new AbortController().signal)
       if (reply.kind !== 'answer') throw new Error(JSON.stringify(reply))
       return reply.answer.entries.map(({ payloadId }) => payloadId)
     },
@@ -120,11 +120,10 @@ describe('the ledger', () => {
     expect(await openLedger(reopened).ids()).toEqual([b, a])
   })
 
-  test('refuses an invalid query, and a fifth query at once', async () => {
+  test('refuses a fifth query at once', async () => {
     const { ledger } = openLedger(await openSpoolWorld())
     const { signal } = new AbortController()
-    expect(await ledger.query({ vehicle: '7' }, signal)).toMatchObject({ kind: 'invalid' })
-    const replies = await Promise.all(Array.from({ length: 6 }, () => ledger.query({}, signal)))
+    const replies = await Promise.all(Array.from({ length: 6 }, () => ledger.query({ limit: 100 }, signal)))
     expect(replies.map(({ kind }) => kind).sort()).toEqual([
       ...Array<string>(4).fill('answer'),
       ...Array<string>(2).fill('unavailable'),

@@ -91,7 +91,7 @@ test('times that a person gives are of the gateway, which says as which it has r
   )
   useTimeZone('America/New_York')
   const ledger = await runCli(['ledger', '--from', '2026-01-15T14:03', '--url', url])
-  expect(ledger.stdout).toContain('Payloads measured from 2026-01-15 14:03:00 GMT+5:30:')
+  expect(ledger.stdout).toContain('Only from 2026-01-15 14:03:00 GMT+5:30.')
   const sent = urls.map((one) => Object.fromEntries(new URL(one, url).searchParams))
   expect(sent).toEqual([
     { since: '2026-01-15T14:03', until: '2h' },

@@ -9,7 +9,7 @@ import { encodeReceipt, receiptKeys } from '../../src/receipts/receipts.ts'
 import type { BatchId, LaneId, ProviderName } from '../../src/domain/ids.ts'
 import type { Settlement } from '../../src/domain/settlement.ts'
 import { openRecords, type NumberedReceipt, type Records } from '../../src/ledger/ledger-records.ts'
-import { parseLedgerQuery, type LedgerParams } from '../../src/ledger/ledger-query.ts'
+import type { LedgerQuery } from '../../src/ledger/ledger.ts'
 import { search } from '../../src/ledger/ledger-search.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { openLevelStore } from '../../src/storage/storage.ts'
@@ -70,7 +70,7 @@ export function receiptNumbered(n: number, payloads = 3): NumberedReceipt {
 export type RecordsWorld = {
   records: Records
   path: string
-  ask(params: LedgerParams): ReturnType<typeof search>
+  ask(query: Partial<LedgerQuery>): ReturnType<typeof search>
   /** The payloadIds of all entries, newest first, read in answers of `limit`. */
   all(limit?: number): Promise<string[]>
   reopen(): Promise<RecordsWorld>
@@ -84,11 +84,8 @@ export async function openRecordsWorld(
   const records = await openRecords(await openLevelStore(path), { blockReceiptBytesMax })
   onTestFinished(() => records.close())
 
-  const ask = (params: LedgerParams) => {
-    const parsed = parseLedgerQuery(params, startAt)
-    if (parsed.kind === 'invalid') throw new Error(parsed.what)
-    return search(records, parsed.query, { clock: systemClock, signal: new AbortController().signal })
-  }
+  const ask = (query: Partial<LedgerQuery>) =>
+    search(records, { limit: 100, ...query }, { clock: systemClock, signal: new AbortController().signal })
   return {
     records,
     path,
@@ -96,7 +93,7 @@ export async function openRecordsWorld(
     async all(limit = 7) {
       const ids: string[] = []
       for (let after: string | null | undefined; after !== null;) {
-        const answer = await ask({ limit: String(limit), ...(after === undefined ? {} : { after }) })
+        const answer = await ask({ limit, ...(after === undefined ? {} : { after }) })
         ids.push(...answer.entries.map(({ payloadId }) => payloadId))
         after = answer.next
       }

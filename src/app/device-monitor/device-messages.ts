@@ -56,11 +56,11 @@ export function createDeviceMessages({ records, mapping, ledger }: Deps) {
     )
     const found = new Map<string, LedgerEntry[]>()
     if (times.length === 0) return found
-    const range = { from: isoTime(Math.min(...times)), to: isoTime(Math.max(...times)) }
+    const range = { from: Math.min(...times), to: Math.max(...times) }
     // Payloads name the asset where `identify` of the source says so.
     const assets = records.find(device).map(({ assetId }) => assetId)
     for (const name of new Set([device, ...assets])) {
-      const reply = await ledger.query({ device: name, ...range, limit: String(entriesMax) }, signal)
+      const reply = await ledger.query({ device: name, ...range, limit: entriesMax }, signal)
       if (reply.kind !== 'answer') return null
       for (const entry of reply.answer.entries) {
         const known = found.get(entry.payloadId)

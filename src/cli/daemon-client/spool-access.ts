@@ -67,7 +67,7 @@ export async function fromDaemonOrSpool<Result>(
   )
 }
 
-async function fromDaemonOrPath<Result>(
+export async function fromDaemonOrPath<Result>(
   options: SpoolOptions,
   io: CommandIo,
   fromDaemon: (daemon: Daemon) => Promise<Result>,

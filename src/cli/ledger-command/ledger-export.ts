@@ -1,74 +1,54 @@
 // ledger-export.ts: prints ledger entries as a table, as CSV or as JSON, answer by answer.
 
-import { zonedTime } from '../../std/clock.ts'
-import type { LedgerAnswer, LedgerEntry, LedgerQuery } from '../../ledger/ledger.ts'
-import type { IsoTimes } from '../../std/iso-times.ts'
-import { plural } from '../../std/quantity.ts'
-import { bounded, visible } from '../../std/quote.ts'
-import { columns } from '../../std/text-table/text-table.ts'
+import { linesOfBlocks, operationNamed, type ShownLedger } from '../../ops/ops.ts'
+import { textOfLines } from '../../std/text-table/text-lines.ts'
+import { visible } from '../../std/quote.ts'
+import { timesLine } from '../operation-command.ts'
+import { terminalWidth, type CommandIo } from '../terminal/terminal.ts'
 
-type Entry = IsoTimes<LedgerEntry>
+type Entry = ShownLedger['entries'][number]
 
-export type Export = {
-  begin(query: LedgerQuery): void
-  entries(some: readonly Entry[]): void
-  end(last: Omit<IsoTimes<LedgerAnswer>, 'entries'> & { more: boolean }): void
+export type Export = { answer(answer: ShownLedger, isLast: boolean): void }
+
+/** `values`: the parameters, in the zone of the gateway. */
+export function exportOf(
+  { csv = false, json = false }: { csv?: boolean; json?: boolean },
+  values: unknown,
+  { stdout }: CommandIo,
+): Export {
+  const write = (text: string) => void stdout.write(text)
+  if (csv) return csvExport(write)
+  return json ? jsonExport(write) : tableExport(write, values, terminalWidth(stdout))
 }
 
 type Write = (text: string) => void
 
-/** `width`: of the terminal. */
-export function tableExport(write: Write, width: number): Export {
-  let count = 0
+function tableExport(write: Write, values: unknown, width: number): Export {
+  const ledger = operationNamed('ledger')
+  let before = timesLine(ledger, values)
   return {
-    begin({ from, to }) {
-      if (from === undefined && to === undefined) return
-      const words = [
-        from === undefined ? '' : ` from ${zonedTime(from)}`,
-        to === undefined ? '' : ` to ${zonedTime(to)}`,
-      ]
-      write(`Payloads measured${words.join('')}:\n`)
-    },
-    entries(some) {
-      if (some.length === 0) return
-      const head =
-        count === 0 ? [['settled', 'device', 'measured', 'outcome', 'requestId', 'batchId', 'payloadId']] : []
-      count += some.length
-      write(`${columns([...head, ...some.map(rowOf)], width).join('\n')}\n`)
-    },
-    end({ next, oldestAt, behind }) {
-      const since = oldestAt === null ? 'It is empty.' : `Its oldest entry is of ${zonedTime(oldestAt)}.`
-      if (count === 0) write(`The ledger has no such entry. ${since}\n`)
-      if (next !== null) write('There may be more entries. Raise --limit to see them.\n')
-      if (behind > 0) write(`${plural(behind, 'settled batch', 'settled batches')} not in the ledger yet.\n`)
+    answer(answer, isLast) {
+      const { behind } = answer
+      const shown = { now: Date.now(), values, prints: new Set<string>() }
+      const blocks = ledger.text?.({ ...answer, behind: isLast ? behind : 0 }, shown) ?? []
+      const more = isLast && answer.next !== null
+      const after = more ? ['There may be more entries. Raise --limit to see them.'] : []
+      write(textOfLines([...before, ...linesOfBlocks(blocks, width), ...after]))
+      before = []
     },
   }
 }
 
-function rowOf({ at, device, deviceTime, requestId, batchId, payloadId, ...result }: Entry): string[] {
-  const measured = deviceTime === null ? '-' : zonedTime(deviceTime)
-  return [zonedTime(at), device ?? '-', measured, outcomeText(result), requestId ?? '-', batchId, payloadId]
-}
-
-type Result = Pick<Entry, 'outcome' | 'step' | 'reason' | 'detail'>
-
-function outcomeText({ outcome, step, reason, detail }: Result): string {
-  const what = step === null ? outcome : `${outcome} after attempt ${step + 1}`
-  const why = [reason, detail].filter((text) => text !== null && text !== '').join(': ')
-  return why === '' ? what : `${what} (${bounded(why, 80)})`
-}
-
-export function jsonExport(write: Write): Export {
-  let separator = ''
+function jsonExport(write: Write): Export {
+  let separator = '{"entries":['
   return {
-    begin: () => write('{"entries":['),
-    entries(some) {
-      for (const entry of some) {
+    answer({ entries, ...last }, isLast) {
+      for (const entry of entries) {
         write(`${separator}\n${JSON.stringify(entry)}`)
         separator = ','
       }
+      if (isLast) write(`${separator === ',' ? '' : separator}\n],${JSON.stringify(last).slice(1)}\n`)
     },
-    end: (last) => write(`\n],${JSON.stringify(last).slice(1)}\n`),
   }
 }
 
@@ -88,13 +68,14 @@ const csvColumns: readonly (readonly [name: string, read: (entry: Entry) => stri
   ['request_id', ({ requestId }) => requestId],
 ]
 
-export function csvExport(write: Write): Export {
+function csvExport(write: Write): Export {
+  let head = `${csvColumns.map(([name]) => name).join()}\r\n`
   return {
-    begin: () => write(`${csvColumns.map(([name]) => name).join()}\r\n`),
-    entries(some) {
-      for (const entry of some) write(`${csvColumns.map(([, read]) => csvCell(read(entry))).join()}\r\n`)
+    answer({ entries }) {
+      write(head)
+      head = ''
+      for (const entry of entries) write(`${csvColumns.map(([, read]) => csvCell(read(entry))).join()}\r\n`)
     },
-    end: () => undefined,
   }
 }
 

@@ -9,13 +9,13 @@
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import type { ChangeEnd } from '../audit/audit.ts'
-import { answerTo, effects, type Operation } from '../operations/operation.ts'
+import { answerTo, effects, refusedBy, type Operation } from '../operations/operation.ts'
 import { operations } from '../operations/operations.ts'
 import { rawParametersIn, readParameters } from './http-routing/parameters.ts'
 import { parametersRefused } from './http-routing/request-refusals.ts'
 import type { Route, RouteAnswer, RouteRequest } from './http-routing/route.ts'
 import { idsBody, idsOf } from './ids-in-body.ts'
-import { badRequest, faultAnswer, problem, starting } from './json-answer.ts'
+import { badRequest, faultAnswer, starting } from './json-answer.ts'
 
 export const operationRoutes: readonly Route[] = operations.map(toRoute)
 
@@ -30,7 +30,12 @@ function toRoute(of: Operation): Route {
     ...(body && { body }),
   }
   if (of.path !== undefined)
-    return { ...shared, method: 'GET', path: of.path, answer: async (request) => answerNow(of, request) }
+    return {
+      ...shared,
+      method: 'GET',
+      path: of.path,
+      answer: async (request) => refusedBy(of, request.values) ?? answerNow(of, request),
+    }
   return {
     ...shared,
     method: 'POST',
@@ -76,8 +81,8 @@ async function answerControl(
   /** For the audit log. */
   parameters: string,
 ): Promise<RouteAnswer> {
-  const refused = of.refuses?.(request.values) ?? null
-  if (refused !== null) return problem(400, 'REQUEST_INVALID', refused)
+  const refused = refusedBy(of, request.values)
+  if (refused !== null) return refused
   const { control } = request.source.stages
   if (!control && !of.alwaysPossible) return starting('Nothing can be changed yet.')
   // The time limits of the server are for requests that only read.

@@ -9,31 +9,19 @@
 //   /history  ../history: columns for plots
 //   /metrics  Prometheus text
 //   /devices/{key}    device-list.ts
-//   /ledger           a bounded part of it
 //
 // Lists of what the stages keep are operations (../operations).
 
 import { z } from 'zod'
-import { assertNever } from '../../std/assert.ts'
-import { isoTimes } from '../../std/iso-times.ts'
-import { ledgerOutcomes } from '../../domain/settlement.ts'
 import { historySpans } from '../history/history.ts'
 import { statusSchema } from '../status-schema/status-schema.ts'
-import { ledgerSchema, readySchema, verdictSchema } from './answer-schemas/answer-schemas.ts'
+import { readySchema, verdictSchema } from './answer-schemas/answer-schemas.ts'
 import { deviceSchema } from './answer-schemas/device-schemas.ts'
 import { historySchema } from './answer-schemas/history-schemas.ts'
-import { deviceKeyOf, deviceOf } from './device-list.ts'
-import { ok, problem, starting, type JsonAnswer, type TextAnswer } from './json-answer.ts'
-import {
-  anyParameters,
-  choice,
-  flag,
-  limit,
-  noParameters,
-  text,
-  timeText,
-} from './http-routing/parameters.ts'
-import { route, type Route, type RouteRequest } from './http-routing/route.ts'
+import { deviceOf } from './device-list.ts'
+import { ok, type TextAnswer } from './json-answer.ts'
+import { anyParameters, choice, flag, noParameters } from './http-routing/parameters.ts'
+import { route, type Route } from './http-routing/route.ts'
 
 export const readRoutes: readonly Route[] = [
   route({
@@ -121,59 +109,8 @@ export const readRoutes: readonly Route[] = [
     answers: { 200: { means: 'The device.', schema: deviceSchema } },
     answer: ({ source, key, values, signal }) => deviceOf(source, { key, ...values, signal }),
   }),
-  route({
-    method: 'GET',
-    path: '/ledger',
-    summary: 'Shows what became of payloads, the newest first.',
-    right: 'read',
-    parameters: z.strictObject({
-      device: text('Only of this device.'),
-      at: timeText('Device time within a minute of this time.'),
-      from: timeText('Device time from this time on.'),
-      to: timeText('Device time until this time.'),
-      payload: text('Only this payloadId.'),
-      batch: text('Only of this batchId.'),
-      request: text('Only of this requestId.'),
-      outcome: choice('Only this outcome.', ledgerOutcomes),
-      limit: limit('At most this many entries.', 10_000),
-      after: text('`next` of the last answer, to continue.'),
-    }),
-    answers: { 200: { means: 'The entries.', schema: ledgerSchema } },
-    answer: ledgerOf,
-  }),
 ]
 
 function plain(body: string): TextAnswer {
   return { status: 200, contentType: 'text/plain; charset=utf-8', body }
 }
-
-type LedgerValues = { limit: number } & Readonly<Record<string, string | number | undefined>>
-
-async function ledgerOf({ source, values, signal }: RouteRequest<LedgerValues>): Promise<JsonAnswer> {
-  const { ledger, spool } = source.stages
-  if (!ledger) return spool === null ? starting() : ledgerOff
-  const texts = Object.entries(values).flatMap(([name, value]) =>
-    value === undefined
-      ? []
-      : [[name, name === 'device' ? deviceKeyOf(source.stages, String(value)) : String(value)]],
-  )
-  const reply = await ledger.query(Object.fromEntries(texts) as Record<string, string>, signal)
-  switch (reply.kind) {
-    case 'answer':
-      return ok(isoTimes({ ...reply.answer, more: reply.answer.next !== null }))
-    case 'invalid':
-      return problem(400, 'REQUEST_INVALID', reply)
-    case 'unavailable': {
-      const what = 'The ledger cannot be read now.'
-      return problem(503, 'UNAVAILABLE', { what, why: reply.why, act: 'Try again in a moment.' })
-    }
-    default:
-      return assertNever(reply)
-  }
-}
-
-const ledgerOff = problem(404, 'SWITCHED_OFF', {
-  what: 'There is no ledger.',
-  why: 'The ledger is switched off (ledger.enabled), or the daemon is starting.',
-  act: 'Set ledger.enabled to true and restart the daemon.',
-})

@@ -32,10 +32,9 @@ import { bodyOf, bodyTooLarge } from '../http/ids-in-body.ts'
 import { badRequest, notFound, ok, starting } from '../http/json-answer.ts'
 import { choice, flag, limit, requiredText, text, texts, time } from '../http/http-routing/parameters.ts'
 import type { RouteRequest } from '../http/http-routing/route.ts'
-import { deadLettersText, deadLetterText } from './dead-letter-text.ts'
+import { deadLettersText, deadLetterText, remapLines } from './dead-letter-text.ts'
 import { operation, selectionRefused, type ControlAnswer, type Operation } from './operation.ts'
 import { missingLines, missingOf } from './quarantine-operations.ts'
-import { remapLines } from './remap-text.ts'
 
 /** Of `import` and `edit`; the command sends a file in such parts. */
 const bodyBytesMax = 8 * 1024 * 1024

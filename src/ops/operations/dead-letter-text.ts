@@ -1,10 +1,11 @@
-// dead-letter-text.ts: dead letters by cause, and one of them whole, for a person.
+// dead-letter-text.ts: dead letters by cause, one of them whole, and what became of messages that were mapped
+// again, for a person.
 
 import { zonedTime } from '../../std/clock.ts'
 import type { z } from 'zod'
 import { formatSize, plural } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
-import { agoSince } from '../../std/text-table/text-lines.ts'
+import { agoSince, countLines } from '../../std/text-table/text-lines.ts'
 import { namedProperties } from '../../domain/message.ts'
 import type { deadLettersSchema } from '../http/answer-schemas/answer-schemas.ts'
 import type { deadLetterSchema } from '../http/answer-schemas/control-schemas.ts'
@@ -175,4 +176,50 @@ function hexLines(bytes: Buffer): string[] {
     lines.push(`${start.toString(16).padStart(6, '0')}  ${digits.padEnd(rowBytes * 3)} ${characters}`)
   }
   return lines
+}
+
+// The result of mapping messages again, for `remap`, `requeue` and `release`.
+
+type Remapped = {
+  /** Messages that were mapped again. */
+  deadLetters: number
+  payloads: number
+  duplicates: number
+  ignored: Record<string, number>
+  kept: number
+  stillRefused: Record<string, number>
+}
+
+export function duplicatesLines(duplicates: number): string[] {
+  if (duplicates === 0) return []
+  return [`  ${plural(duplicates, 'payload')} left out: the same reading came in another message`]
+}
+
+/** The sum of several reports. */
+export function remapLines(reports: readonly Remapped[], dryRun: boolean): string[] {
+  if (reports.length === 0) return []
+  const messages = plural(sumOf(reports.map(({ deadLetters }) => deadLetters)), 'message')
+  const payloads = plural(sumOf(reports.map((report) => report.payloads)), 'payload')
+  const kept = sumOf(reports.map((report) => report.kept))
+  return [
+    dryRun ? `${messages} would map to ${payloads}.` : `${messages} mapped to ${payloads}.`,
+    ...duplicatesLines(sumOf(reports.map(({ duplicates }) => duplicates))),
+    ...countLines(totals(reports.map(({ ignored }) => ignored)), (count, why) => `${count} ignored: ${why}`),
+    ...(kept > 0 ? [`  ${kept} kept for their device, their clock or their expression`] : []),
+    ...countLines(
+      totals(reports.map(({ stillRefused }) => stillRefused)),
+      (count, why) => `${count} cannot be mapped: ${why}`,
+    ),
+  ]
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, number) => sum + number, 0)
+}
+
+function totals(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const sums: Record<string, number> = {}
+  for (const record of records)
+    for (const [key, count] of Object.entries(record)) sums[key] = (sums[key] ?? 0) + count
+  return sums
 }

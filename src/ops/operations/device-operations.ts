@@ -15,7 +15,7 @@ import { devicesSchema } from '../http/answer-schemas/device-schemas.ts'
 import { devicesOf, withHours } from '../http/device-list.ts'
 import { quarantineOf } from '../http/quarantine-view.ts'
 import { badRequest, faultAnswer, ok, problem, starting, type JsonAnswer } from '../http/json-answer.ts'
-import { choice, field, flag, limit, requiredText, text } from '../http/http-routing/parameters.ts'
+import { choice, flag, limit, requiredText, text } from '../http/http-routing/parameters.ts'
 import type { HttpSource } from '../http/http-routing/route.ts'
 import { endRefused, noEnd, untilWhen } from './condition-operations.ts'
 import { devicesText } from './device-text.ts'
@@ -46,6 +46,22 @@ export function deviceRowOf(values: { device: string } & Record<string, unknown>
 const name = { value: 'name' }
 const named = requiredText('Its key, its asset or its client id.', { value: 'device', isArgument: true })
 
+/** And the order. */
+export const deviceFilters = {
+  find: text('Only devices with this in their key, asset, client id or user name.', {
+    value: 'text',
+    isArgument: true,
+    label: 'Name, asset or client id',
+  }),
+  state: choice('Only devices in this state.', deviceStateNames, { value: 'state' }),
+  source: text('Only devices whose last message this source took.', name),
+  provider: text('Only devices of this provider.', name),
+  address: text('Only devices whose client has this address, or one that begins with it.', {
+    value: 'address',
+  }),
+  sort: choice('The order.', deviceOrderNames, { value: 'order' }),
+}
+
 export const deviceOperations: readonly Operation[] = [
   operation({
     name: 'devices/list',
@@ -59,18 +75,8 @@ export const deviceOperations: readonly Operation[] = [
       `Orders of --sort: ${deviceOrderNames.map((one) => `${one} (${deviceOrders[one]})`).join('; ')}.`,
     ],
     parameters: z.strictObject({
-      find: text('Only devices with this in their key, asset, client id or user name.', {
-        value: 'text',
-        isArgument: true,
-      }),
-      state: choice('Only devices in this state.', deviceStateNames, { value: 'state' }),
-      source: text('Only devices whose last message this source took.', name),
-      provider: text('Only devices of this provider.', name),
-      address: text('Only devices whose client has this address, or one that begins with it.', {
-        value: 'address',
-      }),
+      ...deviceFilters,
       hours: flag('Shows the messages of each of the last 24 hours.', { isHidden: true }),
-      sort: choice('The order.', deviceOrderNames, { value: 'order' }),
       limit: limit('At most this many devices, and this many clients with a fault.'),
     }),
     means: 'The devices, and how many there are in each state.',
@@ -89,7 +95,7 @@ export const deviceOperations: readonly Operation[] = [
     summary: 'Add a device that sends and is not listed to the device table, and release its messages.',
     parameters: z.strictObject({
       device: requiredText('Its key, as `devices` lists it.', { value: 'key', isArgument: true }),
-      ...Object.fromEntries(columns.map(([name, , value, said]) => [name, field(said, { value })])),
+      ...Object.fromEntries(columns.map(([name, , value, said]) => [name, text(said, { value })])),
     }),
     notes: [
       'The daemon changes the file that devices.file names, where it may write there. With --config, the command ' +

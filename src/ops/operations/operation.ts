@@ -8,7 +8,7 @@
 
 import type { z } from 'zod'
 import type { EpochMs } from '../../std/clock.ts'
-import type { JsonAnswer } from '../http/json-answer.ts'
+import { problem, type JsonAnswer } from '../http/json-answer.ts'
 import type { Route, RouteRequest } from '../http/http-routing/route.ts'
 import type { Right } from '../http/request-rights/request-rights.ts'
 import type { DaemonControl } from '../types.ts'
@@ -95,6 +95,12 @@ export function operation<Shape extends z.ZodRawShape, Schema extends z.ZodType>
   of: OperationOf<Shape, Schema>,
 ): Operation {
   return of
+}
+
+/** Null where the parameters may stand together. */
+export function refusedBy(of: Operation, values: unknown): JsonAnswer | null {
+  const refused = of.refuses?.(values) ?? null
+  return refused && problem(400, 'REQUEST_INVALID', refused)
 }
 
 /** What it answers; null where the daemon cannot be changed yet. */

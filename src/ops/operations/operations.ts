@@ -10,6 +10,7 @@ import { conditionOperations } from './condition-operations.ts'
 import { deadLetterOperations } from './dead-letter-operations.ts'
 import { deviceOperations } from './device-operations.ts'
 import { gatewayOperations } from './gateway-operations.ts'
+import { ledgerOperation } from './ledger-operation.ts'
 import type { Operation } from './operation.ts'
 import { quarantineOperations } from './quarantine-operations.ts'
 import { spoolOperations } from './spool-operations.ts'
@@ -23,6 +24,7 @@ export const operations: readonly Operation[] = [
   ...spoolOperations,
   ...alertOperations,
   ...conditionOperations,
+  ledgerOperation,
 ]
 
 export function operationNamed(name: string): Operation {

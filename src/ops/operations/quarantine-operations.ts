@@ -14,7 +14,7 @@ import { flag, limit, text, texts } from '../http/http-routing/parameters.ts'
 import type { HttpSource } from '../http/http-routing/route.ts'
 import { quarantineOf } from '../http/quarantine-view.ts'
 import { operation, selectionRefused, type ControlAnswer, type Operation, type Shown } from './operation.ts'
-import { duplicatesLines } from './remap-text.ts'
+import { duplicatesLines } from './dead-letter-text.ts'
 import type { Block, Cell } from './shown-block.ts'
 
 const which = {

@@ -136,6 +136,8 @@ function addRoute(
     url: route.path.replace('{key}', ':key'),
     config: { [routeKey]: route },
     schema: { querystring: route.parameters },
+    // A browser also sends the fields of a form that are empty.
+    ...(route.page === true && { preValidation: withoutEmpty }),
     async handler(request, reply) {
       if (route.atOnce !== true) await turns.next()
       const { raw } = request
@@ -186,6 +188,11 @@ const unknownAsker: Asker = {
   },
 }
 const emptyForm = new URLSearchParams()
+
+async function withoutEmpty(request: FastifyRequest): Promise<void> {
+  const given = Object.entries(request.query as RawParameters).filter(([, value]) => value !== '')
+  request.query = Object.fromEntries(given)
+}
 
 function checkBy(schema: z.ZodObject) {
   return (raw: RawParameters) => {

@@ -21,6 +21,8 @@ export type CommandForm = {
   isTime?: true
   /** Of the option, where it has another name. */
   name?: string
+  /** On the page, where the name says too little. */
+  label?: string
   /** From what a person writes to the text of the parameter; or why it is wrong. */
   read?(text: string): { text: string } | { wrong: string }
 }
@@ -66,26 +68,6 @@ const textJson = { type: 'string', minLength: 1, maxLength: lengthMax }
 export function text(description: string, form: CommandForm = {}) {
   const meta = { description, form, rule: textRule, required: false, json: textJson }
   return withMeta(z.string().min(1).max(lengthMax).optional(), meta)
-}
-
-/** A field of a form, which a browser also sends where it is empty; that is as if it were absent. */
-export function field(description: string, form: CommandForm = {}) {
-  const rule = `a text of at most ${lengthMax} characters`
-  const meta = {
-    description,
-    form,
-    rule,
-    required: false,
-    json: { type: 'string', maxLength: lengthMax },
-  }
-  return withMeta(
-    z
-      .string()
-      .max(lengthMax)
-      .optional()
-      .transform((value) => (value === '' ? undefined : value)),
-    meta,
-  )
 }
 
 export function requiredText(description: string, form: CommandForm = {}) {
@@ -174,16 +156,15 @@ const timeRule = 'a time such as 2026-11-21T14:03:20Z, 14:03 (today), 2h (ago), 
 /** A time without a zone is one of the gateway, so who asks in another zone sends it as it is written. */
 const timeForm = { value: 'time', isTime: true } as const
 
-const timeMeta = { form: timeForm, rule: timeRule, required: false, json: textJson }
-
 /** Epoch milliseconds. */
-export function time(description: string) {
+export function time(description: string, label?: string) {
   const parsed = z.string().transform((value, context) => {
     const found = parseTimeArgument(withPlus(value), Date.now())
     if (found.kind === 'invalid') context.addIssue(timeRule)
     return found.kind === 'time' ? found.at : z.NEVER
   })
-  return withMeta(parsed.optional(), { ...timeMeta, description })
+  const form = { ...timeForm, ...(label !== undefined && { label }) }
+  return withMeta(parsed.optional(), { form, rule: timeRule, required: false, json: textJson, description })
 }
 
 const ageMaxMs = 365 * 86_400_000
@@ -198,15 +179,6 @@ export function age(description: string, name: string) {
       : { wrong: `Give a duration with its unit, such as 30s or 5m, from ${range}.` }
   }
   return integer(description, { min: 0, max: 999_999_999_999_999 }, { value: 'duration', name, read })
-}
-
-/** A time as ledger queries know it; the text, because the ledger reads it. */
-export function timeText(description: string) {
-  const parsed = z.string().transform((value, context) => {
-    if (parseTimeArgument(withPlus(value), 0).kind === 'invalid') context.addIssue(timeRule)
-    return withPlus(value)
-  })
-  return withMeta(parsed.optional(), { ...timeMeta, description })
 }
 
 /** `14:03 +02:00`: in a URL a plus is a space. */

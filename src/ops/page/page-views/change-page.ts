@@ -70,15 +70,17 @@ export function placeOf(change: string): string {
   return ['dead-letters', 'quarantine', 'batches', 'devices'].includes(group) ? `/page/${group}` : '/'
 }
 
+export function problemReport({ value }: JsonAnswer): Html {
+  const { code = '', what = '', why = '', act = '' } = value as Record<string, string>
+  return html`<div class="condition error" role="alert">
+    <p class="lines"><strong>${sentence(what)}</strong> ${sentence(why)}</p>
+    <p class="lines">${sentence(act)} <code>${code}</code></p>
+  </div>`
+}
+
 /** A problem, or the text that the command prints. */
 export function report(operation: Operation, answer: JsonAnswer, parameters: Parameters): Html {
-  if (answer.isProblem === true) {
-    const { code = '', what = '', why = '', act = '' } = answer.value as Record<string, string>
-    return html`<div class="condition error" role="alert">
-      <p class="lines"><strong>${sentence(what)}</strong> ${sentence(why)}</p>
-      <p class="lines">${sentence(act)} <code>${code}</code></p>
-    </div>`
-  }
+  if (answer.isProblem === true) return problemReport(answer)
   const read = readParameters(operation.parameters, parameters)
   const { now } = Object(answer.value) as { now?: string }
   const shown = {

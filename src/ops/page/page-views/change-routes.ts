@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { changeByForm } from '../../http/control.ts'
 import { effects, type Operation } from '../../operations/operation.ts'
 import { operations } from '../../operations/operations.ts'
-import { field, noParameters, requiredText } from '../../http/http-routing/parameters.ts'
+import { noParameters, requiredText, text } from '../../http/http-routing/parameters.ts'
 import { route, type Route, type RouteAnswer } from '../../http/http-routing/route.ts'
 import { badRequest, type JsonAnswer } from '../../http/json-answer.ts'
 import { inFrame, type PageRequest } from '../frame.ts'
@@ -26,7 +26,7 @@ const selections = new Set(
 
 const asked = z.strictObject({
   change: requiredText('Name of the change, behind /control/.'),
-  ...Object.fromEntries([...selections].map((name) => [name, field('As POST /control/NAME takes it.')])),
+  ...Object.fromEntries([...selections].map((name) => [name, text('As POST /control/NAME takes it.')])),
 })
 
 export const changeRoutes: readonly Route[] = [

@@ -1,38 +1,25 @@
-// dead-letters-page.ts: what `/page/dead-letters` has beside the lists: a search, and what can be done with
-// what it found.
+// dead-letters-page.ts: what `/page/dead-letters` has beside the lists: what selects them, and what can be
+// done with them.
 
-import type { DeadLetterQuery } from '../../../dead-letters/types.ts'
-import { html, type Html } from '../html.ts'
+import { html, nothing, type Html } from '../html.ts'
 import { changes, type Access } from '../page-changes.ts'
 
-const path = '/page/dead-letters'
+type Given = Readonly<Record<string, string>>
 
-export type DeadLetterSelection = Pick<DeadLetterQuery, 'stage' | 'reason' | 'device' | 'source' | 'provider'>
-
-export function deadLetterForm(selection: DeadLetterSelection): Html {
-  const chosen = Object.entries(selection)
-  return html`<form class="filter" role="search" action="${path}">
-      <label
-        >Device <input type="search" name="device" value="${selection.device}" autocomplete="off"
-      /></label>
-      <label
-        >Reason <input type="search" name="reason" value="${selection.reason}" autocomplete="off"
-      /></label>
-      <button>Show</button>
-    </form>
-    ${
-      chosen.length > 0 &&
-      html`<p>
-        Only ${chosen.map(([name, value], index) => html`${index > 0 && ', '}${name} <code>${value}</code>`)}.
-        <a href="${path}">Show all</a>
-      </p>`
-    }`
+/** What the list is about, and how to leave it. */
+export function deadLetterFilter(given: Given): Html {
+  const chosen = Object.entries(given)
+  if (chosen.length === 0) return nothing
+  return html`<p>
+    Only ${chosen.map(([name, value], index) => html`${index > 0 && ', '}${name} <code>${value}</code>`)}.
+    <a href="/page/dead-letters">Show all</a>
+  </p>`
 }
 
 /** Without a selection a change must say that it means all. */
-export function deadLetterChanges(selection: DeadLetterSelection, access: Access): Html {
+export function deadLetterChanges(selection: Given, access: Access): Html {
   const isSelection = Object.keys(selection).length > 0
-  const parameters = isSelection ? (selection as Record<string, string>) : { all: 1 }
+  const parameters = isSelection ? selection : { all: 1 }
   return html`<h2>Change ${isSelection ? 'these' : 'all'}</h2>
     <p class="quiet">
       A requeue sends payloads as they are, and maps messages with the mapping in force. Correct the cause

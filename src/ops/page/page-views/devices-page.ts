@@ -8,12 +8,12 @@ import {
   type DeviceState,
 } from '../../../domain/device-state.ts'
 import type { DeviceFilter } from '../../http/device-list.ts'
-import { choice, field, integer } from '../../http/http-routing/parameters.ts'
 import type { DeviceView } from '../../types.ts'
 import { html, nothing, type Html } from '../html.ts'
 import { bars } from '../svg-plots.ts'
 import { ago, count, link, named, rate } from '../shown-values.ts'
 import { paging, table } from '../table.ts'
+import { searchForm } from './search-form.ts'
 
 export type DeviceRow = DeviceView & { messagesByHour?: readonly number[] | null }
 
@@ -34,34 +34,16 @@ export type DevicesShown = {
 
 const path = '/page/devices'
 
-export const devicesParameters = {
-  find: field('Only devices whose key, asset or client id contains this.'),
-  state: choice('Only devices in this state.', deviceStateNames),
-  source: field('Only devices whose last message this source took.'),
-  provider: field('Only devices of this provider.'),
-  address: field('Only devices whose client has this address, or one that begins with it.'),
-  sort: choice('The order.', deviceOrderNames),
-  from: integer('Number of the first one, from 0.', { min: 0, max: 10_000_000 }),
-}
-
 export function devicesView(shown: DevicesShown): Html {
   const { now, filter, sort, from, perPage, devices, more } = shown
   // Most gateways have one provider.
   const columns = devices.some(({ provider }) => (provider ?? 'default') !== 'default')
     ? linked
     : linked.slice(0, 1)
-  const { find = '', ...others } = filter
+  const { find = '' } = filter
   const to = (place: number) => listLink(shown, place === 0 ? {} : { from: place })
-  return html`<form class="filter" role="search" action="${path}">
-      <label
-        >Name, asset or client id <input type="search" name="find" value="${find}" autocomplete="off"
-      /></label>
-      ${Object.entries({ ...others, sort: sort === 'state' ? undefined : sort }).map(
-        ([name, value]) =>
-          value !== undefined && html`<input type="hidden" name="${name}" value="${value}" />`,
-      )}
-      <button>Search</button>
-    </form>
+  const given = { ...filter, sort: sort === 'state' ? undefined : sort }
+  return html`${searchForm({ path, operation: 'devices/list', asks: ['find'], given })}
     <div id="devices" data-region>
       ${stateLinks(shown)} ${orderLinks(shown)} ${filterLinks(shown)}
       ${!shown.restored && html`<p class="bad">The records of devices are still being read.</p>`}

@@ -9,18 +9,14 @@ import { bounded } from '../../../std/quote.ts'
 import type { MappingStage } from '../../types.ts'
 import type { HistorySpan } from '../../history/history.ts'
 import { deviceOf, devicesOf, withHours } from '../../http/device-list.ts'
-import {
-  choice,
-  field,
-  readParameters,
-  requiredText,
-  text,
-  type RawParameters,
-} from '../../http/http-routing/parameters.ts'
+import { integer, metaOf, readParameters, requiredText, text } from '../../http/http-routing/parameters.ts'
+import { parametersRefused } from '../../http/http-routing/request-refusals.ts'
 import { route, type Route, type RouteRequest } from '../../http/http-routing/route.ts'
 import { starting, type JsonAnswer, type TextAnswer } from '../../http/json-answer.ts'
 import { quarantineOf, type QuarantineView } from '../../http/quarantine-view.ts'
-import { answerTo } from '../../operations/operation.ts'
+import { deviceFilters } from '../../operations/device-operations.ts'
+import type { ShownLedger } from '../../operations/ledger-operation.ts'
+import { answerTo, effects, refusedBy } from '../../operations/operation.ts'
 import { operationNamed } from '../../operations/operations.ts'
 import { contentOf } from '../../http/streams/tap-stream.ts'
 import type { Right } from '../../http/request-rights/request-rights.ts'
@@ -35,15 +31,17 @@ import { blocksView } from '../shown-blocks.ts'
 import { plotsSection } from '../history-plots.ts'
 import { pageType, type Shown } from '../layout.ts'
 import { sharedView } from '../shared-views.ts'
-import { deadLetterChanges, deadLetterForm, type DeadLetterSelection } from './dead-letters-page.ts'
+import { problemReport } from './change-page.ts'
+import { deadLetterChanges, deadLetterFilter } from './dead-letters-page.ts'
 import { deviceView, type DeviceShown } from './device-page.ts'
-import { devicesParameters, devicesView } from './devices-page.ts'
-import { ledgerView, type LedgerSelection } from './ledger-page.ts'
+import { devicesView } from './devices-page.ts'
 import { liveView } from './live-page.ts'
 import { mapView, type Mapped } from './map-page.ts'
 import { overviewOf } from './overview-page.ts'
 import { refusedView } from './refused-page.ts'
-import { jsonText } from '../shown-values.ts'
+import { searchForm } from './search-form.ts'
+import { jsonText, link } from '../shown-values.ts'
+import { paging } from '../table.ts'
 
 const devicesPerPage = 50
 const pastShown = 20
@@ -117,7 +115,10 @@ export const viewRoutes: readonly Route[] = [
     path: '/page/devices',
     summary: 'Shows all devices, those that need a person first.',
     isShared: true,
-    parameters: devicesParameters,
+    parameters: {
+      ...deviceFilters,
+      from: integer('Number of the first one, from 0.', { min: 0, max: 10_000_000 }),
+    },
     async shown({ source, values: { from = 0, sort = 'state', ...filter }, turn }, { now }) {
       const limit = from + devicesPerPage
       const list = await devicesOf(source.stages, { ...filter, limit, sort }, turn)
@@ -178,193 +179,162 @@ export const viewRoutes: readonly Route[] = [
       return { title: 'Refused connections', isLive: true, body }
     },
   }),
-  view({
-    path: '/page/dead-letters',
-    summary: 'Shows dead letters by cause, and the oldest ones.',
-    parameters: {
-      stage: choice('Only of this stage.', ['mapping', 'delivery']),
-      reason: field('Only with this reason.'),
-      device: field('Only of this device.'),
-      source: field('Only of this source.'),
-      provider: field('Only of this provider.'),
+  operationView<DeadLetterList>('/page/dead-letters', 'dead-letters/list', {
+    title: 'Dead letters',
+    prints: ['ids'],
+    asks: ['device', 'reason'],
+    before({ scanned }, { given: { id, limit: _limit, ...selection }, access }) {
+      const mayChange = scanned > 0 && id === undefined
+      return html`${deadLetterFilter(selection)} ${mayChange && deadLetterChanges(selection, access)}`
     },
-    shown(request) {
-      const given = Object.entries(request.values).filter(([, value]) => value !== undefined)
-      const selection = Object.fromEntries(given) as DeadLetterSelection
-      return shownBy<DeadLetterList>(request, 'dead-letters/list', {
-        title: 'Dead letters',
-        values: selection,
-        prints: ['ids'],
-        before: ({ scanned }) =>
-          html`${deadLetterForm(selection)} ${scanned > 0 && deadLetterChanges(selection, accessOf(request))}`,
+  }),
+  operationView<{ deadLetter: DeadLetter }>('/page/dead-letter', 'dead-letters/show', {
+    title: 'Dead letter',
+    more({ deadLetter: { payload } }, { given: { id = '' }, access, token }) {
+      const mayEdit = payload !== null && access.canChange
+      return html`<h2>Change it</h2>
+        ${changes(access, [
+          { action: 'dead-letters/requeue', parameters: { id }, name: 'Requeue' },
+          { action: 'dead-letters/purge', parameters: { id }, name: 'Purge' },
+          ...(payload !== null && !mayEdit
+            ? [{ action: 'dead-letters/edit', parameters: { id }, name: 'Edit' }]
+            : []),
+        ])}
+        ${mayEdit && editForm(id, payload, token)}`
+    },
+  }),
+  operationView<QuarantineView>('/page/quarantine', 'quarantine/list', {
+    title: 'Quarantine',
+    values: { limit: '500' },
+    intro:
+      'Messages of devices that are not listed are mapped as soon as the device table lists the device: open the ' +
+      'device for the row and the command. For the others, a person decides about the clock.',
+    before: ({ groups }, { access }) =>
+      groups.some(({ reason }) => reason !== 'UNKNOWN_DEVICE') &&
+      html`<h2>Change those with a time that is not trusted</h2>
+        ${changes(access, [
+          { action: 'quarantine/release', parameters: { all: 1 }, name: 'Release' },
+          {
+            action: 'quarantine/release',
+            parameters: { all: 1, restamp: 1 },
+            name: 'Release with the time of arrival',
+          },
+        ])}`,
+  }),
+  operationView<BatchList>('/page/batches', 'batches/list', {
+    title: 'Batches',
+    values: { limit: '200' },
+    intro:
+      'A held batch is not sent because of its own answers; a person decides. The others go on without it.',
+    before: ({ batches }, { access }) =>
+      batches.some(({ state }) => state === 'held') &&
+      changes(access, [{ action: 'batches/retry', parameters: { all: 1 }, name: 'Retry all held batches' }]),
+  }),
+  operationView<BatchDetail>('/page/batch', 'batches/show', {
+    title: 'Batch',
+    more({ payloads }, { given: { id = '' }, access }) {
+      const offer = (action: string, name: string) => ({
+        action: `batches/${action}`,
+        parameters: { id },
+        name,
       })
+      return html`<h2>Change it</h2>
+        ${changes(access, [
+          offer('retry', 'Retry under its batchId'),
+          offer('reissue', 'Reissue under a new batchId'),
+          ...(payloads > 1 ? [offer('split', 'Split')] : []),
+          offer('mark-delivered', 'Mark delivered'),
+          offer('drop', 'Drop'),
+        ])}`
     },
   }),
-  view({
-    path: '/page/dead-letter',
-    summary: 'Shows one dead letter, whole.',
-    right: 'show',
-    parameters: { id: requiredText('Its id.') },
-    shown: (request) =>
-      shownBy<{ deadLetter: DeadLetter }>(request, 'dead-letters/show', {
-        title: 'Dead letter',
-        more({ deadLetter: { payload } }) {
-          const { id } = request.values
-          const mayEdit = payload !== null && accessOf(request).canChange
-          return html`<h2>Change it</h2>
-            ${changes(accessOf(request), [
-              { action: 'dead-letters/requeue', parameters: { id }, name: 'Requeue' },
-              { action: 'dead-letters/purge', parameters: { id }, name: 'Purge' },
-              ...(payload !== null && !mayEdit
-                ? [{ action: 'dead-letters/edit', parameters: { id }, name: 'Edit' }]
-                : []),
-            ])}
-            ${mayEdit && editForm(id, payload, request.access.token)}`
-        },
+  operationView<ShownLedger>('/page/ledger', 'ledger', {
+    title: 'Ledger',
+    asks: ['device', 'at', 'from', 'to', 'payload', 'batch', 'request', 'outcome'],
+    more: ({ next }, { given }) =>
+      paging({
+        previous: null,
+        next: next === null ? null : link('/page/ledger', { ...given, after: next }),
       }),
   }),
-  view({
-    path: '/page/quarantine',
-    summary: 'Shows what is in quarantine, by device and reason.',
-    parameters: {},
-    shown: (request) =>
-      shownBy<QuarantineView>(request, 'quarantine/list', {
-        title: 'Quarantine',
-        values: { limit: '500' },
-        intro:
-          'Messages of devices that are not listed are mapped as soon as the device table lists the device: open the ' +
-          'device for the row and the command. For the others, a person decides about the clock.',
-        before: ({ groups }) =>
-          groups.some(({ reason }) => reason !== 'UNKNOWN_DEVICE') &&
-          html`<h2>Change those with a time that is not trusted</h2>
-            ${changes(accessOf(request), [
-              { action: 'quarantine/release', parameters: { all: 1 }, name: 'Release' },
-              {
-                action: 'quarantine/release',
-                parameters: { all: 1, restamp: 1 },
-                name: 'Release with the time of arrival',
-              },
-            ])}`,
-      }),
-  }),
-  view({
-    path: '/page/batches',
-    summary: 'Shows sealed batches that are not settled, held ones first.',
-    parameters: {},
-    shown: (request) =>
-      shownBy<BatchList>(request, 'batches/list', {
-        title: 'Batches',
-        values: { limit: '200' },
-        intro:
-          'A held batch is not sent because of its own answers; a person decides. The others go on without it.',
-        before: ({ batches }) =>
-          batches.some(({ state }) => state === 'held') &&
-          changes(accessOf(request), [
-            { action: 'batches/retry', parameters: { all: 1 }, name: 'Retry all held batches' },
-          ]),
-      }),
-  }),
-  view({
-    path: '/page/batch',
-    summary: 'Shows one sealed batch: its payloads, and the answers of the service.',
-    right: 'show',
-    parameters: { id: requiredText('Its batchId.') },
-    shown: (request) =>
-      shownBy<BatchDetail>(request, 'batches/show', {
-        title: 'Batch',
-        more: ({ payloads }) => {
-          const offer = (action: string, name: string) => ({
-            action: `batches/${action}`,
-            parameters: { id: request.values.id },
-            name,
-          })
-          return html`<h2>Change it</h2>
-            ${changes(accessOf(request), [
-              offer('retry', 'Retry under its batchId'),
-              offer('reissue', 'Reissue under a new batchId'),
-              ...(payloads > 1 ? [offer('split', 'Split')] : []),
-              offer('mark-delivered', 'Mark delivered'),
-              offer('drop', 'Drop'),
-            ])}`
-        },
-      }),
-  }),
-  view({
-    path: '/page/ledger',
-    summary: 'Shows what became of payloads, the newest first.',
-    parameters: {
-      device: field('Only of this device.'),
-      at: field('Measured within a minute of this time.'),
-      from: field('Measured from this time on.'),
-      to: field('Measured until this time.'),
-      payload: field('Only this payloadId.'),
-      batch: field('Only this batchId.'),
-      request: field('Only this requestId.'),
-      outcome: field('Only this outcome.'),
-      after: text('Continues behind the last entry of a page.'),
-    },
-    async shown({ source, values, signal }, { now }) {
-      const { ledger } = source.stages
-      const given = Object.entries(values).filter((pair): pair is [string, string] => pair[1] !== undefined)
-      const query: Record<string, string> = { ...Object.fromEntries(given), limit: '100' }
-      const reply = (await ledger?.query(query, signal)) ?? ledgerOff
-      const answer = reply.kind === 'answer' ? reply.answer : reply.why
-      const selection = Object.fromEntries(given.filter(([name]) => name !== 'after')) as LedgerSelection
-      return { title: 'Ledger', body: ledgerView({ now, selection, answer }) }
-    },
-  }),
+  operationView('/page/changes', 'audit', { title: 'Changes' }),
   view({
     path: '/page/live',
     summary: 'Shows messages as they come, raw and mapped.',
     parameters: {
-      device: field('Only of this device.'),
-      topic: field('Only of topics that match this filter.'),
-      source: field('Only of this source.'),
+      device: text('Only of this device.'),
+      topic: text('Only of topics that match this filter.'),
+      source: text('Only of this source.'),
     },
     shown: ({ values }) => ({ title: 'Live', hasTap: true, body: liveView(values) }),
-  }),
-  view({
-    path: '/page/changes',
-    summary: 'Shows the changes that operators made.',
-    parameters: {},
-    shown: (request) => shownBy(request, 'audit', { title: 'Changes' }),
   }),
 ]
 
 const keptShown = 20
-const ledgerOff = {
-  kind: 'unavailable',
-  why: 'The ledger is switched off, or the gateway is starting.',
-} as const
 
-type ShownBy<Answer> = {
+type Asked = {
+  /** The parameters, as they are written. */
+  given: Readonly<Record<string, string>>
+  access: ReturnType<typeof accessOf>
+  /** Of forms. */
+  token: string | null
+}
+
+type OperationView<Answer> = {
   title: string
-  /** Of the operation; without them, those of the view. */
+  /** Parameters of the operation; without them, the view takes them. */
   values?: Readonly<Record<string, string>>
   /** Flags of the command that are set. */
   prints?: readonly string[]
   intro?: string
+  /** Parameters that a person fills into a form. */
+  asks?: readonly string[]
   /** Of a list, also what can be changed: on a phone, a hundred rows are twenty screens. */
-  before?(answer: Answer): HtmlValue
-  more?(answer: Answer): HtmlValue
+  before?(answer: Answer, asked: Asked): HtmlValue
+  more?(answer: Answer, asked: Asked): HtmlValue
 }
 
 /** What the command of an operation shows, and what can be changed. */
-async function shownBy<Answer>(
-  request: PageRequest,
-  name: string,
-  { title, values, prints = [], intro, before, more }: ShownBy<Answer>,
-): Promise<Omit<Shown, 'path'> | JsonAnswer> {
+function operationView<Answer>(path: string, name: string, of: OperationView<Answer>): Route {
   const operation = operationNamed(name)
-  const read = readParameters(operation.parameters, values ?? (request.values as RawParameters))
-  const given = read.kind === 'values' ? read.values : {}
-  const answered = (await answerTo(operation, { ...request, values: given })) ?? starting()
-  if (!('value' in answered) || answered.isProblem === true) return answered as JsonAnswer
-  const shown = { now: request.source.now(), values: given, prints: new Set(prints) }
-  const blocks = operation.text?.(answered.value, shown) ?? []
-  const body = html`${intro !== undefined && html`<p class="quiet">${intro}</p>`}
-  ${before?.(answered.value as Answer)} ${blocksView(blocks)} ${more?.(answered.value as Answer)}`
-  return { title, body }
+  const { title, values, prints = [], intro, asks = [], before, more } = of
+  const { summary, effect, parameters } = operation
+  // As texts: with a form, a view shows what is wrong with them below it.
+  const texts = Object.entries(values === undefined ? parameters.shape : {}).map(
+    ([one, schema]) => [one, text(metaOf(schema).description)] as const,
+  )
+  return view({
+    path,
+    summary,
+    right: effects[effect].right,
+    parameters: Object.fromEntries(texts),
+    async shown(request) {
+      const asked = { given: givenTo(request), access: accessOf(request), token: request.access.token }
+      const read = readParameters(parameters, values ?? asked.given)
+      const used = read.kind === 'values' ? read.values : {}
+      const answered =
+        read.kind === 'invalid'
+          ? parametersRefused(read.problems)
+          : (refusedBy(operation, used) ??
+            (await answerTo(operation, { ...request, values: used })) ??
+            starting())
+      if (!('value' in answered)) throw new Error(`${name} has no view`)
+      const form = asks.length > 0 && searchForm({ path, operation: name, asks, given: asked.given })
+      if (answered.isProblem === true)
+        return form === false ? answered : { title, body: html`${form} ${problemReport(answered)}` }
+      const answer = answered.value as Answer
+      const blocks =
+        operation.text?.(answer, { now: request.source.now(), values: used, prints: new Set(prints) }) ?? []
+      const body = html`${intro !== undefined && html`<p class="quiet">${intro}</p>`} ${form}
+      ${before?.(answer, asked)} ${blocksView(blocks)} ${more?.(answer, asked)}`
+      return { title, body }
+    },
+  })
+}
+
+function givenTo({ request }: PageRequest): Readonly<Record<string, string>> {
+  const [, query = ''] = (request.url ?? '').split('?', 2)
+  return Object.fromEntries([...new URLSearchParams(query)].filter(([, value]) => value !== ''))
 }
 
 async function lastMessages(

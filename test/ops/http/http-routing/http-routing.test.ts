@@ -72,8 +72,8 @@ describe('a wrong parameter', () => {
       'source',
       'provider',
       'address',
-      'hours',
       'sort',
+      'hours',
       'limit',
     ])
     expect(body['why']).toContain('limit must be a whole number from 1 to 1000, found "x".')
