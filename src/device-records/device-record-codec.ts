@@ -38,7 +38,10 @@ export type StoredRecord = {
   mutedUntil?: EpochMs | null
   sender: Sender | null
   isFixed: boolean
+  /** In the order of the last of each. */
   losses: readonly Loss[]
+  /** Its last message gave no payload. Builds before this one did not note it. */
+  isLost?: boolean
   accepted: Accepted | null
   /** Builds before this one did not count. */
   refused: (Omit<Refused, 'times'> & Partial<Refused>) | null
@@ -77,6 +80,7 @@ export function encodeRecord(
     sender: sender && boundedSender(sender),
     isFixed,
     losses: record.losses,
+    isLost: record.became === 'lost',
     accepted,
     refused,
     withheld: withheld.slice(0, withheldMax),

@@ -43,7 +43,7 @@ import { createRecordViews, withheldSum, type Standing } from './record-views.ts
 import type { DeviceRecord, DeviceRecordView } from './types.ts'
 
 export type { DeviceRecordView, Loss, Repeating } from './types.ts'
-export { lastLossOf, type Standing } from './record-views.ts'
+export type { Standing } from './record-views.ts'
 export { createClientRecords, type ClientRecords } from './client-records.ts'
 export { createFieldRecords, type FieldRecords } from './field-records.ts'
 export type { RecentMessage } from './recent-messages/message-ring.ts'
@@ -171,7 +171,9 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
     },
     mappedLater(device) {
       for (const record of recordsOf(device)) {
-        table.numbers()[record.base + column.mappedAt] = clock.now()
+        const numbers = table.numbers()
+        numbers[record.base + column.mappedAt] = numbers[record.base + column.lastAt]!
+        record.became = 'mapped'
         writer.changed(record)
       }
     },

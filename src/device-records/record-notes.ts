@@ -51,7 +51,7 @@ type Deps = {
 }
 
 const hourMs = 3_600_000
-/** Kinds of losses of one device; of more, the one that was noted first is replaced. */
+/** Kinds of losses of one device; of more, the one that is longest ago is replaced. */
 const lossesMax = 16
 const textLengthMax = 200
 
@@ -106,6 +106,7 @@ export function createRecordNotes({
     const before = numbers[base + column.number]
     if (before === number) return
     numbers[base + column.number] = number
+    record.became = null
     const { arrivedAt } = message
     const count = numbers[base + column.messages]!
     const lastAt = numbers[base + column.lastAt]!
@@ -155,8 +156,9 @@ export function createRecordNotes({
 
   function read(entry: NotedDevice): void {
     const record = recordOf(entry)
-    if (record !== null && message !== null)
-      table.numbers()[record.base + column.mappedAt] = message.arrivedAt
+    if (record === null || message === null) return
+    record.became = 'mapped'
+    table.numbers()[record.base + column.mappedAt] = message.arrivedAt
   }
 
   function readPosition(entry: NotedDevice, at: EpochMs, isFixed: boolean, place: Place): void {
@@ -165,6 +167,7 @@ export function createRecordNotes({
     const numbers = table.numbers()
     const { base } = record
     const { arrivedAt } = message
+    record.became = 'mapped'
     numbers[base + column.mappedAt] = arrivedAt
     if (record.isPrivate) return
     record.isFixed = isFixed
@@ -184,14 +187,18 @@ export function createRecordNotes({
     if (record === null || message === null) return
     const { arrivedAt } = message
     const { losses } = record
-    for (const loss of losses) {
-      if (loss.reason !== reason || loss.kind !== kind || loss.source !== source) continue
-      loss.count += 1
-      loss.lastAt = arrivedAt
-      return
-    }
-    if (losses.length >= lossesMax) losses.shift()
-    losses.push({ kind, source, reason, count: 1, firstAt: arrivedAt, lastAt: arrivedAt })
+    // Of a list some records may give payloads.
+    record.became ??= 'lost'
+    const at = losses.findLastIndex(
+      (loss) => loss.reason === reason && loss.kind === kind && loss.source === source,
+    )
+    const loss = losses[at] ?? { kind, source, reason, count: 0, firstAt: arrivedAt, lastAt: arrivedAt }
+    loss.count += 1
+    loss.lastAt = arrivedAt
+    if (at >= 0 && at === losses.length - 1) return
+    if (at >= 0) losses.splice(at, 1)
+    else if (losses.length >= lossesMax) losses.shift()
+    losses.push(loss)
   }
 
   /** A will is no message of the device, and only the broker knows who sent a message. */

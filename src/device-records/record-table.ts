@@ -127,6 +127,7 @@ export function createRecordTable(
       mutedUntil: null,
       isFixed: false,
       losses: [],
+      became: null,
       accepted: null,
       refused: null,
       withheld: [],

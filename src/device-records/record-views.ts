@@ -19,6 +19,7 @@ export type Standing = Pick<
   | 'lastMappedAt'
   | 'medianGapMs'
   | 'mutedUntil'
+  | 'loss'
   | 'accepted'
   | 'refused'
   | 'skewMs'
@@ -27,7 +28,6 @@ export type Standing = Pick<
     isSilent: boolean
     /** Of the last 15 days, of those of an hour or more; 0 for none. */
     longestPauseMs: number
-    loss: Loss | null
     isRepeating: boolean
     positionArrivedAt: EpochMs | null
   }
@@ -46,13 +46,12 @@ export function createRecordViews(deps: Deps) {
   return { viewOf, standingOf }
 
   function standingOf(record: DeviceRecord): Standing {
-    const { device, provider, assetId, sender, from, source, isListed, mutedUntil, losses, base } = record
+    const { device, provider, assetId, sender, from, source, isListed, mutedUntil, base } = record
     const rhythm = rhythmOf(record)
     const numbers = deps.numbers()
     const firstSeen = timeOrNull(numbers[base + column.firstAt]!)
     const lastSeen = timeOrNull(rhythm.lastAt)
     const lastMappedAt = timeOrNull(numbers[base + column.mappedAt]!)
-    const loss = losses.length === 0 ? null : lastLossOf({ losses, lastSeen, lastMappedAt })
     const isRepeating =
       deps.numbers()[base + column.repeats]! > 0 &&
       repeatingOf(deps.numbers().subarray(base, base + column.gaps), rhythm) !== null
@@ -71,7 +70,7 @@ export function createRecordViews(deps: Deps) {
       medianGapMs: rhythm.medianGapMs,
       isSilent: rhythm.isSilentNow,
       longestPauseMs: longestPause({ numbers, base: base + pausesColumn }, clock.now()),
-      loss,
+      loss: lastLossOf(record),
       isRepeating,
       accepted: record.accepted,
       refused: record.refused,
@@ -118,22 +117,17 @@ export function createRecordViews(deps: Deps) {
       duplicates: row[column.duplicates]!,
       repeating: repeatingOf(row, { lastAt, silentAfterMs }),
       losses: losses.map((loss) => ({ ...loss })),
+      loss: lastLossOf(record),
       withheld: deps.withheldOf(record),
       skewMs,
     }
   }
 }
 
-/** What the last message became, where it gave no payload. */
-export function lastLossOf({
-  losses,
-  lastSeen,
-  lastMappedAt,
-}: Pick<DeviceRecordView, 'losses' | 'lastSeen' | 'lastMappedAt'>): Loss | null {
-  const last = losses.findLast(({ lastAt }) => lastSeen !== null && lastAt >= lastSeen)
-  if (last === undefined) return null
-  // Of a list some records may give payloads.
-  return last.lastAt > (lastMappedAt ?? 0) ? last : null
+/** A copy: it goes on to count. */
+function lastLossOf({ losses, became }: DeviceRecord): Loss | null {
+  const last = became === 'lost' ? losses.at(-1) : undefined
+  return last === undefined ? null : { ...last }
 }
 
 /** Of the last 60 minutes: the present hour, and the share of the hour before that belongs to them. */

@@ -27,7 +27,7 @@ import {
 import { endHour, hoursKept, mergePauses } from './row-history.ts'
 import { column, hoursColumn, pausesColumn, keyOf, storedNumbers, type RecordTable } from './record-table.ts'
 import { redated } from './record-times.ts'
-import type { DeviceRecord, UnknownClock } from './types.ts'
+import type { DeviceRecord, Loss, UnknownClock } from './types.ts'
 
 /** The records database. `use` gives null where it is not open, or the work failed; it never rejects. */
 export type RecordsStore = {
@@ -219,6 +219,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     record.withheld = stored.withheld
     record.losses = mergedLosses(record, stored)
     if (!isLive) record.isFixed = stored.isFixed
+    if (!isLive && stored.isLost === true) record.became = 'lost'
     record.isUndated = !isLive && stored.unknownClock !== undefined
     if (record.isPrivate) numbers[base + column.positionArrivedAt] = 0
   }
@@ -310,13 +311,12 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
 }
 
 function mergedLosses(record: DeviceRecord, stored: StoredRecord): DeviceRecord['losses'] {
-  const merged = stored.losses.map((loss) => ({ ...loss }))
-  for (const loss of record.losses) {
-    const known = merged.find(
-      ({ kind, source, reason }) => kind === loss.kind && source === loss.source && reason === loss.reason,
-    )
-    if (known === undefined) merged.push(loss)
-    else Object.assign(known, { count: known.count + loss.count, lastAt: loss.lastAt })
-  }
-  return merged
+  const isSame = (loss: Loss) => (other: Loss) =>
+    other.kind === loss.kind && other.source === loss.source && other.reason === loss.reason
+  const since = record.losses.map((loss) => {
+    const { count, firstAt } = stored.losses.find(isSame(loss)) ?? { count: 0, firstAt: loss.firstAt }
+    return { ...loss, count: count + loss.count, firstAt }
+  })
+  const before = stored.losses.filter((loss) => !since.some(isSame(loss)))
+  return [...before.map((loss) => ({ ...loss })), ...since]
 }

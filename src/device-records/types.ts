@@ -55,7 +55,10 @@ export type DeviceRecord = {
   mutedUntil: EpochMs | null
   /** Whether the receiver had a fix then; false for a last known position. */
   isFixed: boolean
+  /** The one that was noted last is last. */
   losses: Loss[]
+  /** Its last message: a record of it was read, or it gave no payload. Null while neither is known. */
+  became: 'mapped' | 'lost' | null
   accepted: Accepted | null
   refused: Refused | null
   /** Those of earlier mappings and starts; the mapper has those since its own. */
@@ -112,6 +115,8 @@ export type DeviceRecordView = {
   /** Its last messages brought nothing new; else null. */
   repeating: Repeating | null
   losses: readonly Loss[]
+  /** What its last message became, where it gave no payload. */
+  loss: Loss | null
   withheld: readonly WithheldValue[]
   skewMs: number | null
 }

@@ -10,14 +10,16 @@ import { timedCases } from '../support/timed-cases.ts'
 const hour = 3_600_000
 const now = 1_760_000_000_000
 
-function recordOf({ losses = [], ...more }: Partial<DeviceRecordView>): DeviceRecordView {
+type Given = Partial<DeviceRecordView> & { isLost?: boolean }
+
+function recordOf({ isLost = false, ...more }: Given): DeviceRecordView {
   const loss: Loss = {
     kind: 'ignored',
     source: 'trucks',
     reason: 'no fix',
     count: 3,
     firstAt: now - 48 * hour,
-    lastAt: now,
+    lastAt: now - 2 * hour,
   }
   return {
     device: 'truck-1',
@@ -39,7 +41,8 @@ function recordOf({ losses = [], ...more }: Partial<DeviceRecordView>): DeviceRe
     refused: null,
     duplicates: 0,
     repeating: null,
-    losses: losses.map((one) => ({ ...loss, ...one })),
+    losses: isLost ? [loss] : [],
+    loss: isLost ? loss : null,
     withheld: [],
     skewMs: null,
     ...more,
@@ -68,7 +71,7 @@ function clientOf({ fault = null, unnamed = null, ...more }: Partial<ClientView>
 
 type Case = {
   device: string
-  record?: Partial<DeviceRecordView>
+  record?: Given
   client?: Partial<ClientView>
   state: string
   since: number | null

@@ -124,6 +124,45 @@ describe('the rhythm', () => {
   })
 })
 
+describe('the last message', () => {
+  test('is no loss where a record of it was read, before or after the others', () => {
+    const { records, entryOf, send, view } = world()
+    const truck = entryOf('truck-1')
+    send(truck)
+    records.notes.read(truck)
+    records.notes.lost(truck, 'dead', 'trucks', 'NOT_JSON')
+    expect(view('truck-1')).toMatchObject({ loss: null, losses: [{ count: 1 }] })
+    send(truck)
+    records.notes.lost(truck, 'dead', 'trucks', 'NOT_JSON')
+    expect(view('truck-1')?.loss).toMatchObject({ count: 2 })
+    records.notes.read(truck)
+    expect(view('truck-1')).toMatchObject({ loss: null, losses: [{ count: 2 }] })
+  })
+
+  test('is no loss where it was kept and became a payload later, at the time at which it came', async () => {
+    const { records, clock, entryOf, send, view } = world()
+    send(entryOf('truck-1'))
+    records.notes.lost(entryOf('truck-1'), 'quarantined', 'trucks', 'FUTURE')
+    expect(view('truck-1')?.lastMappedAt).toBeNull()
+    await clock.advance(minute)
+    records.mappedLater('truck-1')
+    expect(view('truck-1')).toMatchObject({ loss: null, lastMappedAt: clock.now() - minute })
+  })
+
+  test('has its own reason, and each reason is counted once', () => {
+    const { records, entryOf, send, view } = world()
+    for (const reason of ['NOT_JSON', 'FUTURE', 'NOT_JSON']) {
+      send(entryOf('truck-1'))
+      records.notes.lost(entryOf('truck-1'), 'dead', 'trucks', reason)
+      expect(view('truck-1')?.loss).toMatchObject({ reason })
+    }
+    expect(view('truck-1')?.losses.map(({ reason, count }) => [reason, count])).toEqual([
+      ['FUTURE', 1],
+      ['NOT_JSON', 2],
+    ])
+  })
+})
+
 describe('at the bound', () => {
   test('invented names replace each other, and neither a listed device nor one that sends', () => {
     const { records, entryOf, send, view } = world({ devicesMax: 100 })
@@ -199,7 +238,10 @@ describe('on the disk', () => {
     const { use, setOpen } = await storeOf()
     const first = world({ store: { use } })
     first.records.start()
-    for (let n = 0; n < 3; n += 1) first.send(first.entryOf('truck-1'))
+    for (const reason of ['NOT_JSON', 'FUTURE', 'PAST']) {
+      first.send(first.entryOf('truck-1'))
+      first.records.notes.lost(first.entryOf('truck-1'), 'dead', 'trucks', reason)
+    }
     await first.records.stop(new AbortController().signal)
 
     setOpen(false)
@@ -207,6 +249,7 @@ describe('on the disk', () => {
     await first.clock.advance(5000)
     second.records.start()
     second.send(second.entryOf('truck-1'))
+    second.records.notes.lost(second.entryOf('truck-1'), 'dead', 'trucks', 'FUTURE')
     expect(second.view('truck-1')).toMatchObject({ messages: 1 })
     expect(second.records.counters().restored).toBe(false)
     setOpen(true)
@@ -216,6 +259,8 @@ describe('on the disk', () => {
       messages: 4,
       firstSeen: first.view('truck-1')?.firstSeen,
       lastSeen: first.clock.now() - 10_000,
+      loss: { reason: 'FUTURE', count: 2, lastAt: first.clock.now() - 10_000 },
+      losses: [{ count: 1 }, { count: 1 }, { count: 2 }],
     })
   })
 

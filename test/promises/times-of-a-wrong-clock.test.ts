@@ -124,6 +124,62 @@ test('of a clock that is known to be right only after the record was written', a
   expect((await view(third, 'truck-1')).lastSeen).toBe(lastSeen)
 })
 
+describe('a device is mapped where its last message is, whatever the clock was when the others came', () => {
+  const config = () => configText({ more: 'clocks: { trust_local: true }' })(unreachable)
+  /** Its messages have the time of the gateway, as far as it can be read. */
+  async function send(pipeline: Pipeline, clock: Clock, ...bodies: ('good' | 'bad')[]): Promise<void> {
+    const messages = bodies.map((body, n) =>
+      body === 'bad' ? 'no JSON' : messageOf(n, { ts: clock.now() + n }),
+    )
+    await pipeline.publish('truck-1', ...messages)
+  }
+  const stateIn = async (pipeline: Pipeline) => (await view(pipeline, 'truck-1')).state
+
+  test('set back, nearly right, and right: what was kept for the clock is released', async () => {
+    const clock = settableClock(0)
+    const pipeline = await startPipeline({ config, deps: { clock } })
+    clock.set(-2 * 3_600_000)
+    await send(pipeline, systemClock, 'good', 'good')
+    await pipeline.until(() => pipeline.status().spool.quarantined === 2)
+    expect(await stateIn(pipeline)).toBe('not_mapped')
+    clock.set(-4 * 60_000)
+    await eventually(async () => (await stateIn(pipeline)) === 'sending')
+    clock.set(0)
+    expect(await stateIn(pipeline)).toBe('sending')
+  })
+
+  test.each([
+    { what: 'was ahead until a restart', first: 20 * dayMs, second: 0, last: 'good', state: 'sending' },
+    { what: 'was ahead until a restart', first: 20 * dayMs, second: 0, last: 'bad', state: 'not_mapped' },
+    { what: 'is set back after a restart', first: 0, second: -20 * dayMs, last: 'good', state: 'sending' },
+    { what: 'is set back after a restart', first: 0, second: -20 * dayMs, last: 'bad', state: 'not_mapped' },
+  ] as const)('a clock that $what: $state', async ({ first, second, last, state }) => {
+    const clock = settableClock(first)
+    const folder = await newFolder()
+    const deps = { clock }
+    const before = await startPipeline({ folder, config, deps })
+    await send(before, clock, 'bad', 'good')
+    expect(await stateIn(before)).toBe('sending')
+    await before.gateway.stop('an update')
+    clock.set(0)
+    const pipeline = await startPipeline({ folder, config, deps })
+    await eventually(async () => (await view(pipeline, 'truck-1')).messages === 2)
+    clock.set(second)
+    await send(pipeline, clock, last)
+    expect(await stateIn(pipeline)).toBe(state)
+  })
+
+  test('a message that was lost is still the last one after a restart', async () => {
+    const folder = await newFolder()
+    const before = await startPipeline({ folder, config })
+    await send(before, systemClock, 'good', 'bad')
+    await before.gateway.stop('an update')
+    const pipeline = await startPipeline({ folder, config })
+    await eventually(async () => (await view(pipeline, 'truck-1')).messages === 2)
+    expect(await stateIn(pipeline)).toBe('not_mapped')
+  })
+})
+
 describe('a muted device stays muted for as long as a person said', () => {
   async function mute(pipeline: Pipeline, ...end: string[]): Promise<void> {
     const socket = join(pipeline.folder, 'spool/control.sock')

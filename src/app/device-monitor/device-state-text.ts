@@ -5,12 +5,7 @@ import { formatAgo, formatDuration, plural } from '../../std/quantity.ts'
 import { assertNever } from '../../std/assert.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import { deviceStateOf } from '../../domain/device-state.ts'
-import {
-  lastLossOf,
-  type DeviceRecordView,
-  type Loss,
-  type Repeating,
-} from '../../device-records/device-records.ts'
+import type { DeviceRecordView, Loss, Repeating } from '../../device-records/device-records.ts'
 import { isShared, type ClientView } from '../../ingest/ingest.ts'
 import type { DeviceView } from '../../ops/ops.ts'
 
@@ -30,7 +25,7 @@ export function stateOf({ record, ...known }: Found): State {
     if (client !== null && isRefused(client, lastAt)) return refusedState(client, now)
     return withoutRecord('The device table has it, and no message of it has come.', known)
   }
-  const loss = lastLossOf(record)
+  const { loss } = record
   const state = deviceStateOf({
     isRefused: client !== null && isRefused(client, lastAt),
     isSilent: record.silentSince !== null,
