@@ -113,7 +113,7 @@ export function createRecordNotes({
     numbers[base + column.messages] = count + 1
     if (count === 0) numbers[base + column.firstAt] = arrivedAt
     else numbers[base + column.used] = 1
-    if (arrivedAt >= lastAt || lastAt - arrivedAt > hourMs) numbers[base + column.lastAt] = arrivedAt
+    numbers[base + column.lastAt] = arrivedAt
     const gapMs = arrivedAt - lastAt
     // The first message since the start of the gateway has 0 there: the time before is no gap of the device.
     if (gapMs >= gapMinMs && before !== 0) noteGap(base, gapMs)

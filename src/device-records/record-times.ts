@@ -7,6 +7,9 @@
 //   same process   moved by the step (device-records)
 //   same boot      the record on the disk says by which clock; moved by how far that is from the present one
 //   earlier boot   the true times are lost; the start of this process takes their place
+//
+// Nor is a last message true that is later than the present: a clock that was believed was ahead. It stays as
+// it is, since the present may be what is wrong, and is read as of the start of this process (record-views).
 
 import type { EpochMs } from '../std/clock.ts'
 import type { StoredRecord } from './device-record-codec.ts'

@@ -40,6 +40,8 @@ type Deps = {
 }
 
 const hourMs = 3_600_000
+/** Less comes from a clock that was set back by seconds. */
+const aheadMs = 60_000
 
 export function createRecordViews(deps: Deps) {
   const { clock } = deps
@@ -80,15 +82,20 @@ export function createRecordViews(deps: Deps) {
   }
 
   function rhythmOf({ base }: DeviceRecord) {
+    // First, since a step of the clock that it notices moves the numbers.
+    const now = clock.now()
     const numbers = deps.numbers()
-    const lastAt = numbers[base + column.lastAt]!
-    const sentForMs = lastAt - numbers[base + column.firstAt]!
+    const notedAt = numbers[base + column.lastAt]!
+    const sentForMs = notedAt - numbers[base + column.firstAt]!
+    const listeningSince = deps.listeningSince()
+    // Noted by a clock that was ahead: when it came is lost.
+    const lastAt = notedAt - now > aheadMs ? listeningSince : notedAt
     const medianGapMs = medianGap(numbers, base + column.gaps, {
       count: numbers[base + column.gapCount]!,
       sentForMs,
     })
     const silentAfterMs = silentAfter(medianGapMs)
-    const times = { now: clock.now(), listeningSince: deps.listeningSince(), afterMs: silentAfterMs }
+    const times = { now, listeningSince, afterMs: silentAfterMs }
     return { lastAt, medianGapMs, silentAfterMs, isSilentNow: lastAt !== 0 && isSilent(lastAt, times) }
   }
 

@@ -68,6 +68,14 @@ describe('the rhythm', () => {
     expect(view('truck-1')?.silentSince).not.toBeNull()
   })
 
+  test('a device is not silent where the clock is set back by a second after its message', async () => {
+    const { records, clock, entryOf, send, view } = world()
+    records.start()
+    await clock.advance(48 * 60 * minute)
+    send(entryOf('truck-1'), { arrivedAt: clock.now() + 1000 })
+    expect(view('truck-1')).toMatchObject({ lastSeen: clock.now() + 1000, silentSince: null })
+  })
+
   test('a message with a list of records counts once', () => {
     const { records, entryOf, send, view } = world()
     send(entryOf('truck-1'))
@@ -262,6 +270,29 @@ describe('on the disk', () => {
       loss: { reason: 'FUTURE', count: 2, lastAt: first.clock.now() - 10_000 },
       losses: [{ count: 1 }, { count: 1 }, { count: 2 }],
     })
+  })
+
+  test('a device that a clock heard days ahead is silent from the next start on, after its limit', async () => {
+    const { use } = await storeOf()
+    const clock = createFakeClock()
+    const ahead = world({
+      store: { use },
+      clock: { ...clock, now: () => clock.now() + 20 * 24 * 60 * minute },
+    })
+    ahead.records.start()
+    for (const name of ['truck-1', 'truck-2']) ahead.send(ahead.entryOf(name))
+    await ahead.records.stop(new AbortController().signal)
+
+    const { records, entryOf, send, view } = world({ store: { use }, clock })
+    records.start()
+    await eventually(() => records.counters().restored)
+    const startMs = clock.now()
+    expect(view('truck-1')).toMatchObject({ lastSeen: startMs, silentSince: null })
+    await clock.advance(23 * 60 * minute)
+    send(entryOf('truck-2'), { arrivedAt: clock.now() })
+    expect(view('truck-2')).toMatchObject({ messages: 2, lastSeen: clock.now() })
+    await clock.advance(61 * minute)
+    expect([view('truck-1')?.silentSince, view('truck-2')?.silentSince]).toEqual([startMs, null])
   })
 
   test.each([

@@ -180,6 +180,26 @@ describe('a device is mapped where its last message is, whatever the clock was w
   })
 })
 
+test('no truck is silent since another one was heard by a clock that was ahead, before a restart', async () => {
+  const clock = settableClock(20 * dayMs)
+  const folder = await newFolder()
+  const config = () =>
+    configText({ ops: 'silence: { device_after: 1d }', more: 'clocks: { trust_local: true }' })(unreachable)
+  const before = await startPipeline({ folder, config, deps: { clock } })
+  for (const name of ['truck-1', 'truck-2']) await before.publish(name, messageOf(1, { ts: clock.now() }))
+  await before.gateway.stop('an update')
+  clock.set(0)
+  const pipeline = await startPipeline({ folder, config, deps: { clock } })
+  await pipeline.publish('truck-1', messageOf(2, { ts: clock.now() }))
+  await eventually(async () => 'lastSeen' in (await view(pipeline, 'truck-2')))
+  expect(pipeline.codes()).not.toContain('DEVICE_SILENT')
+  expect(pipeline.status().devices).toMatchObject({ sending: 2 })
+  for (const name of ['truck-1', 'truck-2'])
+    expect(
+      Math.abs(Date.parse((await view(pipeline, name)).lastSeen ?? '') - systemClock.now()),
+    ).toBeLessThan(toleranceMs)
+})
+
 describe('a muted device stays muted for as long as a person said', () => {
   async function mute(pipeline: Pipeline, ...end: string[]): Promise<void> {
     const socket = join(pipeline.folder, 'spool/control.sock')
