@@ -123,7 +123,7 @@ export function looksLikeName(level: string): boolean {
   if (/^!?[0-9a-f]{8,}$/i.test(level) && /\d/.test(level)) return true
   if (/^[0-9a-f]{2}([:-][0-9a-f]{2}){5}$/i.test(level)) return true
   if (vehicleName.test(level)) return true
-  return /^[a-z]+[a-z ]*([-_.:]\d+|\d{2,3})$/i.test(level) && !/^v[-_.]?\d+$/i.test(level)
+  return /^[a-z][a-z ]*([-_.:]\d+|\d{2,3})$/i.test(level) && !/^v[-_.]?\d+$/i.test(level)
 }
 
 /** One digit is enough behind such a word: `truck0`, `bus7`. */

@@ -108,7 +108,7 @@ export function useTimeZone(zone: string | undefined): void {
 
 /** Its name in the IANA database. */
 export function timeZone(): string {
-  return new Intl.DateTimeFormat('en').resolvedOptions().timeZone
+  return zonedFormat().resolvedOptions().timeZone
 }
 
 export function isTimeZone(name: string): boolean {
@@ -121,14 +121,19 @@ export function isTimeZone(name: string): boolean {
 
 let zoned: { zone: string | undefined; format: Intl.DateTimeFormat } | null = null
 
-/** `2026-11-23 14:03:20 CET`: for people, who always see the zone. `at`: also as ISO 8601. */
-export function zonedTime(at: EpochMs | string): string {
+/** Made once for a zone: one takes 0.05 ms, and each HTTP response names the zone. */
+function zonedFormat(): Intl.DateTimeFormat {
   const zone = process.env['TZ']
   if (zoned === null || zoned.zone !== zone)
     // The Swedish form is that of ISO 8601.
     zoned = { zone, format: new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'long' }) }
+  return zoned.format
+}
+
+/** `2026-11-23 14:03:20 CET`: for people, who always see the zone. `at`: also as ISO 8601. */
+export function zonedTime(at: EpochMs | string): string {
   const time = new Date(at)
-  return Number.isNaN(time.getTime()) ? String(at) : zoned.format.format(time).replace('\u2212', '-')
+  return Number.isNaN(time.getTime()) ? String(at) : zonedFormat().format(time).replace('\u2212', '-')
 }
 
 const dayMs = 86_400_000

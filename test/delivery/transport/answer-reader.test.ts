@@ -91,7 +91,7 @@ describe('an answer that is read as it arrives', () => {
         const sent = JSON.stringify(value, null, space)
         expect(known(read(sent, { scan: true, partBytes }))).toEqual(known(read(sent)))
       }),
-      { numRuns: 1500 },
+      { numRuns: 150 },
     )
   })
 
@@ -107,7 +107,7 @@ describe('an answer that is read as it arrives', () => {
         const changed = sent.slice(0, place) + by + sent.slice(place + 1)
         expect(known(read(changed, { scan: true, partBytes: 7 }))).toEqual(known(read(changed)))
       }),
-      { numRuns: 1500 },
+      { numRuns: 150 },
     )
   })
 
@@ -223,7 +223,6 @@ describe('the scanner', () => {
         const inList = `[${sent}]`
         expect(accepts(inList, partBytes), inList).toBe(parses(inList))
       }),
-      { numRuns: 8000 },
     )
   })
 })
@@ -268,7 +267,7 @@ describe('an incomplete answer', () => {
 describe('what is kept of an answer', () => {
   test('long messages of many payloads are cut, their types are not', () => {
     const details = Array.from({ length: 50 }, () => ({ field: 'f'.repeat(119), message: 'm'.repeat(299) }))
-    const many = Array.from({ length: 4000 }, (_, n) => `id-${n}`) as unknown as PayloadId[]
+    const many = Array.from({ length: 1200 }, (_, n) => `id-${n}`) as unknown as PayloadId[]
     const failed = many.map((payloadId) => ({ payloadId, errorType: 'T', errorMessage: 'e', details }))
     const sent = JSON.stringify({
       failed: failed.map(({ details: validationErrorDetails, ...one }) => ({
@@ -283,10 +282,10 @@ describe('what is kept of an answer', () => {
     for (let at = 0; at < sent.length; at += mebibyte) reader.push(Buffer.from(sent.slice(at, at + mebibyte)))
     const outcome = reader.end(true, 0)
     if (outcome.kind !== 'answered') throw new Error(outcome.kind)
-    expect(outcome.failed).toHaveLength(4000)
+    expect(outcome.failed).toHaveLength(1200)
     expect(outcome.failed.every(({ errorType }) => errorType === 'T')).toBe(true)
-    expect(JSON.stringify(outcome).length).toBeLessThan(3_000_000)
-    expect(outcome.deviations.join()).toMatch(/too long together: \d{4}/)
+    expect(JSON.stringify(outcome).length).toBeLessThan(2_000_000)
+    expect(outcome.deviations.join()).toMatch(/too long together: \d{3,}/)
   })
 })
 

@@ -40,7 +40,6 @@ describe('the properties of a PUBLISH from a broker', () => {
         const found = propertiesIn(Buffer.from(bytes))
         expect(found === null || found.size <= bytes.length).toBe(true)
       }),
-      { numRuns: 2000 },
     )
   })
 

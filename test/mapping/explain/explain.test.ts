@@ -188,7 +188,7 @@ describe('explained values are the values in the payload', () => {
           expect(told).toEqual(sent)
         }
       }),
-      { numRuns: 600 },
+      { numRuns: 150 },
     )
   })
 })

@@ -129,7 +129,6 @@ describe('a scaled number', () => {
         expect(shown.numerator * bottom).toBe(top * shown.denominator)
         expect(typeof found === 'string' && String(Number(found)) === found).toBe(false)
       }),
-      { numRuns: 3000 },
     )
   })
 })
@@ -149,7 +148,6 @@ test('no field throws, for any bytes', () => {
       const value = compileField(one)(Buffer.from(array))
       expect(['undefined', 'number', 'string']).toContain(typeof value)
     }),
-    { numRuns: 3000 },
   )
 })
 

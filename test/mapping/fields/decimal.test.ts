@@ -88,7 +88,6 @@ describe('a signal value', () => {
           )
         },
       ),
-      { numRuns: 2000 },
     )
   })
 
@@ -123,7 +122,6 @@ describe('a signal value', () => {
           expect(endless && tail.length > 6).toBe(false)
         },
       ),
-      { numRuns: 3000 },
     )
   })
 
@@ -210,7 +208,6 @@ describe('a speed or an angle', () => {
           expect(createConvert(ratio, 1, 0, 9)(value)).toBe(Number(text))
         },
       ),
-      { numRuns: 2000 },
     )
     fc.assert(
       fc.property(fc.integer({ min: -1_800_000_000, max: 1_800_000_000 }), (value) => {

@@ -45,7 +45,6 @@ describe('a topic pattern', () => {
       fc.property(fc.array(filter, { minLength: 1, maxLength: 6 }), topic, (filters, name) => {
         expect(match(filters, name)).toBe(filters.findIndex((each) => matchesPlainly(each, name)))
       }),
-      { numRuns: 3000 },
     )
   })
 
@@ -63,7 +62,6 @@ describe('a topic pattern', () => {
           expect(!matchesPlainly(later, name) || matchesPlainly(earlier, name)).toBe(true)
         }
       }),
-      { numRuns: 1000 },
     )
     expect(covers(parseTopic('a/#'), parseTopic('a'))).toBe(true)
     expect(covers(parseTopic('a/{x}'), parseTopic('a/+'))).toBe(true)

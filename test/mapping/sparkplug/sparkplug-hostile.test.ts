@@ -146,7 +146,7 @@ describe('for any message in any order', () => {
     .filter((bytes) => bytes.length > 0)
   const bytes = fc.oneof({ arbitrary: payload, weight: 4 }, noise, { arbitrary: spoiled, weight: 2 })
 
-  test('15,000 messages cause no exception and stay within the bounds, and the births can be restored', () => {
+  test('thousands of messages cause no exception and stay within the bounds, and the births can be restored', () => {
     const options = { source: 'yard', nodesMax: 2, bytesMax: 6000 }
     const decoder = createSparkplugDecoder(options)
     const stored = new Map<string, Buffer>()
@@ -164,7 +164,7 @@ describe('for any message in any order', () => {
         const { nodes, devices, bytes } = decoder.counters()
         return nodes <= 2 && bytes <= 6000 && devices <= 2
       }),
-      { numRuns: 15_000 },
+      { numRuns: 3000 },
     )
     expect([...kinds.keys()].toSorted()).toEqual(['empty', 'ignored', 'refused', 'value'])
     const next = createSparkplugDecoder(options)

@@ -59,7 +59,6 @@ describe('frames', () => {
         expect(controls).toHaveLength(parts.filter(({ ping }) => ping !== null).length)
         expect(empty()).toBe(parts.filter(({ payload }) => payload.length === 0).length)
       }),
-      { numRuns: 500 },
     )
   })
 
