@@ -11,8 +11,9 @@
 //
 // Failures
 //   A line cannot be written (full disk): the change goes on, because changes are what frees the disk. The
-//   condition AUDIT_LOG_FAILED stays until a line is written again. The event `change_made` is in the log of
-//   the daemon in any case.
+//   line waits, and is written as soon as that works; until then AUDIT_LOG_FAILED holds. Of more than
+//   `waitingMax` lines the oldest are lost with the process. The event `change_made` is in the log of the
+//   daemon in any case.
 //   A command works on the spool without a daemon: it writes the same lines (src/cli/daemon-client/).
 //   A line is damaged: it is left out and counted when the log is read.
 
@@ -59,22 +60,28 @@ export type ChangeEnd = { status: number; value: unknown }
 export type Audit = StateSource & {
   /** Call the returned function when the change has ended. Never rejects. */
   begin(change: string, request: string, by: ChangeMaker): Promise<(end: ChangeEnd) => Promise<void>>
+  /** Writes the lines that wait, where there are some. Never rejects. */
+  writeWaiting(): Promise<void>
   close(): Promise<void>
 }
 
 const requestLengthMax = 1000
 const textLengthMax = 500
 const valuesMax = 40
+const waitingMax = 200
 
 export function createAudit(
   { clock, emit }: { clock: Clock; emit: Emit },
   { folder, bytesMax }: { folder: string; bytesMax: number },
 ): Audit {
   const file = openAuditFile(folder, bytesMax)
-  /** Why the last line was not written; null where it was. */
+  /** Lines that are not written yet, and why the first of them could not be; null before it was tried. */
+  const waiting: string[] = []
   let why: string | null = null
+  let writing: Promise<void> = Promise.resolve()
   return {
     begin,
+    writeWaiting: () => (waiting.length === 0 ? Promise.resolve() : (writing = writing.then(writeAll))),
     *states(): Generator<State> {
       if (why !== null) yield { code: 'AUDIT_LOG_FAILED', path: folder, why }
     },
@@ -104,9 +111,19 @@ export function createAudit(
     }
   }
 
-  async function write(line: object): Promise<void> {
+  /** Resolves when it is written, or could not be. */
+  function write(line: object): Promise<void> {
+    waiting.push(JSON.stringify(line))
+    if (waiting.length > waitingMax) waiting.shift()
+    return (writing = writing.then(writeAll))
+  }
+
+  async function writeAll(): Promise<void> {
     try {
-      await file.append(JSON.stringify(line))
+      for (let line = waiting[0]; line !== undefined; line = waiting[0]) {
+        await file.append(line)
+        waiting.splice(waiting.indexOf(line), 1)
+      }
       why = null
     } catch (error) {
       why = messageOf(error)

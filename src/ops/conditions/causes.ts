@@ -1,4 +1,7 @@
 // causes.ts: what holds now: the states of all stages, and what the numbers of the spool say.
+//
+// One cause is one condition: a state that follows from another one that holds is left out (`followsFrom`).
+// A person would mend the wrong thing, and it ends by itself.
 
 import type { GatewayError } from '../../std/gateway-error.ts'
 import type { State, StateCode, StateSource } from '../../domain/condition-state.ts'
@@ -25,17 +28,49 @@ export function createCauses(
 ): () => Iterable<Present> {
   const fills = createFillCauses()
   return function* () {
-    for (const stage of Object.values(stages) as (Partial<StateSource> | null | undefined)[])
-      for (const state of stage?.states?.() ?? []) yield presentOf(state)
-    const fault = refusal()
-    if (fault !== null)
-      yield presentOf({ code: fault.code === 'SPOOL_DAMAGED' ? 'SPOOL_DAMAGED' : 'SPOOL_UNUSABLE', fault })
+    const states = [...statesNow()]
+    for (const state of states) if (!follows(state, states)) yield presentOf(state)
     const totals = stages.spool?.totals()
     const isLost = stages.spool?.holdReason() === 'store_lost'
     yield* deadLetters.causes(isLost ? null : (totals?.deadLetters ?? 0), () => deadLettersOf(stages))
     if (totals !== undefined) yield* fills(totals)
     yield* conservation.causes()
   }
+
+  function* statesNow(): Generator<State> {
+    for (const stage of Object.values(stages) as (Partial<StateSource> | null | undefined)[])
+      yield* stage?.states?.() ?? []
+    const fault = refusal()
+    if (fault !== null)
+      yield { code: fault.code === 'SPOOL_DAMAGED' ? 'SPOOL_DAMAGED' : 'SPOOL_UNUSABLE', fault }
+  }
+}
+
+/** Clocks of devices agree with each other, and with the service, within this. */
+const clocksAgreeMs = 120_000
+
+const spoolAway = (_: object, cause: State) => cause.code === 'SPOOL_UNUSABLE' || cause.code === 'STORE_LOST'
+
+/** Of each code that may follow from another: whether it does, from a state that holds. */
+const followsFrom: { [Code in StateCode]?: (facts: State<Code>, cause: State) => boolean } = {
+  // The directory of the spool is not mounted, is full, or cannot be written.
+  CONTROL_SOCKET_FAILED: ({ isInSpool }, cause) => isInSpool && spoolAway({}, cause),
+  AUDIT_LOG_FAILED: spoolAway,
+  LEDGER_UNAVAILABLE: spoolAway,
+  MARK_UNWRITABLE: spoolAway,
+  // It was lost, and is refused by now.
+  STORE_LOST: (_, { code }) => code === 'SPOOL_UNUSABLE' || code === 'SPOOL_DAMAGED',
+  // The clock of this machine is wrong.
+  CLOCK_UNKNOWN: (_, { code }) => code === 'CLOCK_SUSPECT',
+  CLOCK_SUSPECT: ({ skewMs }, cause) =>
+    cause.code === 'CLOCK_OFF' && Math.abs(skewMs + cause.offsetMs) <= clocksAgreeMs,
+  DEVICES_HOURS_OFF: ({ offsetMs }, cause) =>
+    cause.code === 'CLOCK_SUSPECT' && Math.abs(offsetMs - cause.skewMs) <= clocksAgreeMs,
+}
+
+function follows<Code extends StateCode>(state: State<Code>, states: readonly State[]): boolean {
+  const from: { [Each in StateCode]?: (facts: State<Each>, cause: State) => boolean } = followsFrom
+  return states.some((cause) => from[state.code]?.(state, cause) === true)
 }
 
 export function presentOf<Code extends StateCode>(state: State<Code>): Present {

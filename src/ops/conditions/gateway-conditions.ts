@@ -128,8 +128,9 @@ export const selfConditions: ConditionTable<SelfCode> = {
   AUDIT_LOG_FAILED: {
     severity: 'error',
     meaning:
-      'The audit log cannot be written. Changes are carried out, and are only in the log of the daemon.',
-    act: 'Check the disk and the permissions of spool.path. It is tried again with the next change.',
+      'The audit log cannot be written. Changes are carried out, and are in the log of the daemon. Their lines are written ' +
+      'as soon as that is possible.',
+    act: 'Check the disk and the permissions of spool.path. It is tried again every ten seconds.',
     cause: ({ path, why }) => ({ what: `Cannot write the audit log in ${path}.`, why: sentence(why) }),
   },
   CERTIFICATE_EXPIRES: {

@@ -17,6 +17,7 @@
 // tried again every ten seconds, and when the spool is opened or refused, because its directory may be there
 // then.
 
+import { dirname, resolve } from 'node:path'
 import { every, type Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { State, StateSource } from '../../domain/condition-state.ts'
@@ -79,6 +80,7 @@ export async function openHttp(
   const turns = createRequestTurns()
   const answers = await createRouting({ source, rights, audit, turns, routes, spoolPath })
   const tcp: Listener = await listenOnTcp(answers.onTcp, clock, options)
+  const isInSpool = place !== null && dirname(place.path) === resolve(spoolPath)
   let socket: SocketListener | null = null
   let opening: Promise<void> | null = null
   let isClosed = false
@@ -86,7 +88,10 @@ export async function openHttp(
   let fault: GatewayError | null = null
   await ensureSocket(true)
   // A program that tidies up deletes the file of the socket, or the directory around it.
-  const endLooks = every(clock, lookEveryMs, again)
+  const endLooks = every(clock, lookEveryMs, async () => {
+    await again()
+    await audit.writeWaiting()
+  })
   return {
     get url() {
       return tcp.url
@@ -107,7 +112,7 @@ export async function openHttp(
     }),
     *states(): Generator<State> {
       if (tcp.fault !== null) yield { code: 'HTTP_LISTENER_FAILED', ...tcp.fault }
-      if (fault !== null) yield { code: 'CONTROL_SOCKET_FAILED', fault }
+      if (fault !== null) yield { code: 'CONTROL_SOCKET_FAILED', fault, isInSpool }
       yield* audit.states()
     },
     async close() {
