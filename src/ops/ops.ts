@@ -93,7 +93,8 @@ export { answerShape, statusSchema, type Status } from './status-schema/status-s
 export type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'
 
 const lookEveryMs = 1000 // A state that lasts shorter may be missed.
-const looksToSum = 10 // The sums take more counters than the states do.
+const quietLookMs = 5000 // Where nothing happens, only time can bring a state, or end it.
+const sumEveryMs = 10_000 // The sums take more counters than the states do.
 
 export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const { clock, version, stdout, env } = deps
@@ -114,9 +115,10 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   let notReady: string | null = 'starting'
   let refusal: GatewayError | null = null
   let isStopping = false
-  let looks = 0
   /** As systemd knows it. */
   let serviceVerdict: Verdict = 'ok'
+  /** `hasEvent`, `writes` of the spool: since the last one. `atMs`: of the next one. */
+  const look = { hasEvent: false, writes: 0, atMs: 0, summedMs: -Infinity }
   let http: HttpServer | null = null
   let cancelLook: CancelTimer = () => {}
 
@@ -151,6 +153,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function emit(event: GatewayEvent): void {
+    look.hasEvent = true
+    if (look.atMs - clock.monotonic() > lookEveryMs) lookIn(lookEveryMs)
     // Separately: a line that cannot be written must not hide the condition.
     for (const observe of [log.write, conditions.apply, metrics.apply, remember]) {
       try {
@@ -177,20 +181,32 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   /** For the log and the history. Who asks for the conditions makes it look, too. */
   function lookAgain(): void {
-    cancelLook = clock.after(lookEveryMs, lookAgain)
+    const before = { ...look }
+    look.hasEvent = false
     past.restore(stages.records ?? null)
-    looks += 1
     lookSafely()
+    const isQuiet = !before.hasEvent && !look.hasEvent && look.writes === before.writes
+    lookIn(isQuiet ? quietLookMs : lookEveryMs)
   }
 
   function lookSafely(): void {
     try {
-      if (looks % looksToSum === 0) checkSums()
+      if (clock.monotonic() - look.summedMs >= sumEveryMs) {
+        look.summedMs = clock.monotonic()
+        checkSums()
+      }
       conditions.look(causes())
+      look.writes = stages.spool?.totals().groups ?? 0
       notifyService()
     } catch {
       // A stage has a fault: /status and the alerts say it.
     }
+  }
+
+  function lookIn(delayMs: number): void {
+    cancelLook()
+    look.atMs = clock.monotonic() + delayMs
+    cancelLook = clock.after(delayMs, lookAgain)
   }
 
   /** Starting, refusing and stopping have texts of their own. */
@@ -208,7 +224,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   async function start(): Promise<void> {
     history.start()
-    cancelLook = clock.after(lookEveryMs, lookAgain)
+    lookIn(lookEveryMs)
     history.follow(() => void past.save(stages.records ?? null)) // It never rejects.
     http = await openHttp(
       {
@@ -284,6 +300,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   async function stop(): Promise<void> {
     notReady ??= 'stopping'
+    look.atMs = 0
     cancelLook()
     history.stop()
     metrics.stop()

@@ -248,8 +248,10 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   }
 
   async function checkDisk(): Promise<void> {
+    const writes = session?.mark.durable().writes ?? null
+    if (!watch.isDue(writes)) return
     await checkPlace()
-    await watch.look(session?.mark.durable().writes ?? null)
+    await watch.look(session === null ? null : writes)
     // Closed meanwhile: that there is no session is no loss of the store.
     if (closing.signal.aborted) return
     limits.update(session)

@@ -82,9 +82,9 @@ const stuckPatienceMs = 11 * 60_000
 const lastAcksMs = 100
 /** Nothing is open: a request of before may end by its time-out. */
 const looksToBeCalm = 4
-/** Without messages the gateway looks at its disk and at its time, each second or less often: 150 on average. */
+/** Without messages the gateway looks at its disk and at its time, each second or less often: 140 on average. */
 const idleMs = 20_000
-const idleEventsMax = 300
+const idleEventsMax = 250
 
 export async function runSeed(
   seed: number,

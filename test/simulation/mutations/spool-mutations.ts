@@ -391,8 +391,8 @@ export const spoolMutations: readonly Mutation[] = [
   {
     name: 'an idle gateway looks at each file every second',
     file: 'storage/disk-watch.ts',
-    find: 'const filesEveryMs = 10_000',
-    replace: 'const filesEveryMs = 0',
+    find: 'const rareLookMs = 10_000',
+    replace: 'const rareLookMs = 0',
   },
   {
     name: 'a disk that has room again is not noticed',
