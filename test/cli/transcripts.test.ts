@@ -1,6 +1,7 @@
-// What the commands say of one gateway with something in every list: a held batch, dead letters, messages in
-// quarantine, delivered payloads. transcripts.md has the texts as a person reads them, but for times, ids and
-// numbers that differ from run to run. After a change that is meant: `npm test -- test/cli/transcripts.test.ts -u`.
+// What the commands say and do, as a person at the terminal meets it: each story is a gateway, a service and
+// devices, and what is typed one after the other. The files in transcripts/ have the texts, but for times, ids and numbers
+// that differ from run to run. After a change that is meant, read the difference:
+// `npm test -- test/cli/transcripts.test.ts -u`.
 
 import { userInfo } from 'node:os'
 import { writeFile } from 'node:fs/promises'
@@ -9,72 +10,60 @@ import { expect, test } from 'vitest'
 import { runCli } from '../support/cli-world.ts'
 import { configText, odometerSource } from '../support/config-text.ts'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startPipeline } from '../support/pipeline-world.ts'
+import { get } from '../support/ops-world.ts'
+import { messageOf, startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
-const commands = [
-  'devices list --sort name',
-  'devices list --state not_mapped --sort name',
-  'devices show truck-2',
-  'devices show nobody',
-  'dead-letters',
-  'dead-letters list --ids --reason NOT_JSON',
-  'quarantine',
-  'quarantine list --device new-truck',
-  'batches',
-  'alerts',
-  'conditions',
-  'ledger --outcome delivered',
-  'probe',
-  'dead-letters requeue --all --dry-run',
-  'dead-letters purge --reason NOT_JSON',
-  'dead-letters remap --dry-run',
-  'quarantine drop --all --reason UNKNOWN_DEVICE',
-  'quarantine release --device new-truck',
-  'batches reissue --all',
-  'batches mark-delivered --all',
-  'batches drop --all',
-  'devices mute truck-1 --until 2099-01-01',
-  'devices unmute truck-1',
-  'devices forget nobody',
-  'conditions acknowledge BATCHES_HELD --until 2099-01-01',
-  'conditions unacknowledge BATCHES_HELD',
-  'conditions acknowledge BATCHES_HELD --key default|repeated --until 2099-01-01',
-  'conditions unacknowledge BATCHES_HELD --key default|repeated',
-  'reload',
-  'audit',
-]
+/**
+ * A command; or `= totals.dead sandbox.duplicatesAcrossBatches`: facts of the gateway and of the service; or what
+ * devices and the service do meanwhile. `{batch}`, `{dead}` and `{kept}` are the first ids of the lists, as they
+ * are or last were. A command with --path or --config finds the spool without a daemon.
+ */
+type Step = string | ((world: Pipeline) => unknown)
 
-/** What differs from run to run. */
-const varying: readonly (readonly [RegExp | string, string])[] = [
-  [/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/g, 'TIME'],
-  [/20[2-8]\d-\d\d-\d\dT[\d:.]+Z/g, 'TIME'],
-  [/tookMs [\d.]+/g, 'tookMs N'],
-  [/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}/g, 'ID'],
-  [/just now|\d+ (?:ms|s|min|h)(?: \d+ (?:min|s))? ago/g, 'AGO'],
-  [/\bin \d+ min(?: \d+ s)?/g, 'in SOME TIME'],
-  [/\d+ h \d+ min behind/g, 'SOME TIME behind'],
-  [/\b\d+(?:\.\d+)? (?:ms|s|B|KiB)\b/g, 'AMOUNT'],
-  [userInfo().username, 'USER'],
-  [/ {2,}/g, '  '],
-]
+type Story = { title: string; world(): Promise<Pipeline>; steps: readonly Step[] }
 
-/** One thing after the other, so that each run has the same batches and the same order. */
-async function preparedGateway() {
+const until = (holds: (status: ReturnType<Pipeline['status']>) => boolean) => (world: Pipeline) =>
+  world.until(() => holds(world.status()))
+const delivered = (count: number) => until(({ totals }) => totals.delivered === count)
+const noDifference = '= internals.conservation.messages.difference internals.conservation.payloads.difference'
+
+const held = { repeat: 'conflict', faults: { count: 1, after_commit: { cut: 1 } } } as const
+
+/** The service loses the answer to the first batches, and then says that it knows them. */
+const batchesHeld = (count: number) => async () => {
+  const pipeline = await startPipeline({
+    sandbox: held,
+    sections: { delivery: 'batch: { max_payloads: 1, linger: 20ms }, timeout: 300ms' },
+  })
+  for (let n = 1; n <= count; n += 1) {
+    pipeline.sandbox.setFaults(held.faults)
+    await pipeline.publish(`truck-${n}`, messageOf(n))
+    await until(({ lanes }) => lanes.reduce((sum, { held: one }) => sum + one, 0) === n)(pipeline)
+  }
+  return pipeline
+}
+
+async function withTable(more: Parameters<typeof startPipeline>[0] = {}, delivery?: string) {
   const folder = await newFolder()
   await writeFile(join(folder, 'devices.csv'), 'device,asset_id\ntruck-1,TR-001\ntruck-2,TR-002\n')
-  const pipeline = await startPipeline({
-    folder,
-    sandbox: { repeat: 'conflict', faults: { count: 1, after_commit: { cut: 1 } } },
-    config: configText({
-      sources: odometerSource,
-      delivery: 'batch: { max_payloads: 1, linger: 20ms }, timeout: 300ms',
-      more: 'devices: { file: devices.csv, unknown: quarantine }',
-    }),
+  const config = configText({
+    sources: odometerSource,
+    ...(delivery !== undefined && { delivery }),
+    more: 'devices: { file: devices.csv, unknown: quarantine }',
   })
+  return startPipeline({ folder, config, ...more })
+}
+
+/** One thing after the other, so that each run has the same batches and the same order. */
+async function somethingInEveryList() {
+  const pipeline = await withTable(
+    { sandbox: held },
+    'batch: { max_payloads: 1, linger: 20ms }, timeout: 300ms',
+  )
   await pipeline.publish('truck-1', messageOf(1))
   await pipeline.until(() => pipeline.codes().includes('BATCHES_HELD'))
   await pipeline.publish('truck-1', messageOf(2))
-  await pipeline.until(() => pipeline.status().totals.delivered === 1)
+  await delivered(1)(pipeline)
   await pipeline.publish('truck-1', '{"ts":"<script>alert(1)</script>"}')
   await pipeline.publish('new-truck', messageOf(3))
   await pipeline.publish('abc\u202efdp.exe', messageOf(4))
@@ -82,18 +71,242 @@ async function preparedGateway() {
   return pipeline
 }
 
-test('the commands of a gateway with something in every list say what transcripts.md has', async () => {
-  const world = await preparedGateway()
-  const texts: string[] = []
-  for (const command of commands) {
-    const { status, stdout, stderr } = await runCli([
-      ...command.split(' '),
-      '--url',
-      world.gateway.addresses.control,
-    ])
-    texts.push(`$ ${command}\n${stdout}${stderr}(exit status ${status})\n`)
+/** Of a clock that was never set. */
+const unset =
+  (device: string, ...numbers: number[]) =>
+  (world: Pipeline) =>
+    world.publish(device, ...numbers.map((n) => messageOf(n, { ts: n * 1000 })))
+
+/** Three refused payloads in the dead letters. An accepted fourth one proves that the service works. */
+async function threeRefused() {
+  const rule = { error_type: 'Validation', message: 'The speed is not valid.', has: 'signals' }
+  const pipeline = await startPipeline({
+    sections: { delivery: 'batch: { linger: 20ms }, errors: { Validation: [] }' },
+    sandbox: { faults: { fail: [{ ...rule, field: 'signals.0.value' }] } },
+  })
+  await pipeline.publish('truck-1', messageOf(1), messageOf(2))
+  await pipeline.publish('truck-2', messageOf(3))
+  await pipeline.publish('witness', messageOf(4, { odometer: undefined }))
+  await until(({ totals, spool }) => totals.delivered === 1 && spool.deadLetters === 3)(pipeline)
+  return pipeline
+}
+
+/** The times of the payloads that the service has: of 1970, or of today. */
+const sentTimes = ({ sandbox }: Pipeline) =>
+  sandbox
+    .received({ limit: 100 })
+    .map(({ payload }) => (payload as { signalTimestamp: number }).signalTimestamp)
+    .map((time) => (time < 1e9 ? String(time) : 'now'))
+    .toSorted()
+    .join(' ')
+
+const stories: readonly Story[] = [
+  {
+    title: 'A gateway with something in every list',
+    world: somethingInEveryList,
+    steps: [
+      'devices list --sort name',
+      'devices list --state not_mapped --sort name',
+      'devices show truck-2',
+      'devices show nobody',
+      'dead-letters',
+      'dead-letters list --ids --reason NOT_JSON',
+      'dead-letters list --reason OTHER',
+      'dead-letters show {dead}',
+      'dead-letters show none',
+      'quarantine',
+      'quarantine list --device new-truck',
+      'quarantine list --device unknown',
+      'batches',
+      'batches list --provider default --older-than 1h',
+      'batches list --provider nosuch',
+      'batches list --reason stuck',
+      'batches show {batch}',
+      'batches show none',
+      'alerts',
+      'conditions',
+      'ledger --outcome delivered',
+      'ledger --device nobody',
+      'probe',
+      'dead-letters requeue --all --dry-run',
+      'dead-letters purge --reason NOT_JSON',
+      'dead-letters remap --dry-run',
+      'quarantine drop --all --reason UNKNOWN_DEVICE',
+      'quarantine release --device new-truck',
+      'quarantine release --all',
+      'batches reissue --all',
+      'batches split {batch}',
+      'batches mark-delivered --all',
+      'batches drop --all',
+      'batches drop {batch} --discard --dry-run --yes',
+      'devices mute truck-1 --until 2099-01-01',
+      'devices unmute truck-1',
+      'devices forget nobody',
+      'conditions acknowledge BATCHES_HELD --until 2099-01-01',
+      'conditions unacknowledge BATCHES_HELD',
+      'conditions acknowledge BATCHES_HELD --key default|repeated --until 2099-01-01',
+      'conditions unacknowledge BATCHES_HELD --key default|repeated',
+      'reload',
+      'audit',
+    ],
+  },
+  {
+    title: 'Batches that the service processed and answers 409 for',
+    world: batchesHeld(3),
+    steps: [
+      'batches mark-delivered {batch} --yes',
+      'ledger --outcome delivered',
+      'batches reissue --reason stuck --reason repeated --older-than 0s --provider default',
+      'batches reissue {batch} --yes',
+      delivered(2),
+      '= sandbox.duplicatesAcrossBatches',
+      'batches drop --all --yes',
+      'dead-letters --reason DROPPED_BY_OPERATOR',
+      until(({ conditions }) => conditions.every(({ code }) => code !== 'BATCHES_HELD')),
+      'batches',
+      'batches retry 00000000-0000-4000-8000-000000000001',
+      '= totals.delivered spool.deadLetters internals.conservation.payloads.difference',
+    ],
+  },
+  {
+    title: 'Messages of clocks that were never set, and of a device that is not listed',
+    world: withTable,
+    steps: [
+      'quarantine',
+      unset('truck-1', 1, 2, 3),
+      (world) => world.publish('unlisted', messageOf(4)),
+      unset('truck-2', 5),
+      'quarantine list',
+      'quarantine list --device truck-1',
+      'quarantine release --device truck-1 --id {kept}',
+      delivered(1),
+      '= sent totals.released',
+      'quarantine drop --device truck-2',
+      '= spool.quarantined spool.deadLetters',
+      'quarantine drop --device truck-2 --yes',
+      '= spool.quarantined spool.deadLetters metrics.gateway_quarantine_dropped_total',
+      'quarantine release --device unlisted',
+      'quarantine release --all --restamp',
+      delivered(3),
+      '= sent totals.quarantined totals.released totals.dead',
+      noDifference,
+      ({ folder }) => writeFile(join(folder, 'devices.csv'), 'device\ntruck-1\nunlisted\n'),
+      delivered(4),
+      'quarantine release --id gone',
+      '= spool.quarantined',
+      noDifference,
+    ],
+  },
+  {
+    title: 'Payloads that the service refuses, until its fault is corrected',
+    world: threeRefused,
+    steps: [
+      'dead-letters',
+      'dead-letters show {dead}',
+      'dead-letters requeue --all',
+      until(({ totals, spool }) => totals.dead === 6 && spool.deadLetters === 3),
+      ({ sandbox }) => sandbox.setFaults({}),
+      'dead-letters requeue --all --dry-run',
+      'dead-letters requeue --device truck-2',
+      delivered(2),
+      'dead-letters export --to {folder}/dead.ndjson',
+      'dead-letters export --to {folder}/dead.ndjson',
+      'dead-letters purge --reason Validation',
+      '= spool.deadLetters',
+      'dead-letters purge --reason Validation --yes',
+      '= spool.deadLetters open.DEAD_LETTERS_PURGED open.DEAD_LETTERS',
+      'dead-letters requeue --file {folder}/dead.ndjson',
+      delivered(4),
+      'dead-letters requeue --file {folder}/dead.ndjson',
+      'dead-letters requeue --file {folder}/none.ndjson',
+      'dead-letters',
+      '= sandbox.distinctPayloadIds sandbox.duplicatesAcrossBatches metrics.gateway_dead_letters_imported_total',
+      '= metrics.gateway_dead_letters_purged_total{by="operator"} internals.conservation.payloads.difference',
+    ],
+  },
+  {
+    title: 'The spool of a gateway that was stopped',
+    world: threeRefused,
+    steps: [
+      'dead-letters requeue {dead} --dry-run',
+      'dead-letters list --path {folder}/spool',
+      ({ gateway }) => gateway.stop('the machine is replaced'),
+      'spool verify --path {folder}/spool',
+      'dead-letters list --ids --config {folder}/gateway.yaml',
+      'dead-letters show {dead} --config {folder}/gateway.yaml --hex',
+      'dead-letters export --path {folder}/spool --to {folder}/dead.ndjson',
+      'ledger --config {folder}/gateway.yaml --device witness',
+      'audit --path {folder}/spool',
+      'dead-letters list --path {folder}/nowhere',
+      'spool verify --path {folder}/nowhere',
+      'spool salvage --path {folder}/spool --to {folder}/salvaged',
+      'spool salvage --path {folder}/spool --to {folder}/salvaged',
+    ],
+  },
+]
+
+/** What differs from run to run. */
+const varying: readonly (readonly [RegExp | string, string])[] = [
+  [/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/g, 'TIME'],
+  [/20[2-8]\d-\d\d-\d\dT[\d:.]+Z/g, 'TIME'],
+  [/\b17\d{11}\b/g, 'TIME'],
+  [/tookMs [\d.]+/g, 'tookMs N'],
+  [/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}/g, 'ID'],
+  [/just now|\d+ (?:ms|s|min|h)(?: \d+ (?:min|s))? ago/g, 'AGO'],
+  [/\bin \d+ min(?: \d+ s)?/g, 'in SOME TIME'],
+  [/\d+ h \d+ min behind/g, 'SOME TIME behind'],
+  [/\b\d+(?:\.\d+)? (?:ms|s|B|KiB)\b/g, 'AMOUNT'],
+  [userInfo().username, 'USER'],
+  // How many writes there were.
+  [/^ +(totals|dedup window|mapping state|receipts) +\d+ .*\n/gm, ''],
+  [/ {2,}/g, '  '],
+]
+
+const lists = {
+  '{batch}': ['/batches', 'batches', 'batchId'],
+  '{dead}': ['/dead-letters', 'deadLetters', 'id'],
+  '{kept}': ['/quarantine?device=truck-1', 'messages', 'id'],
+} as const
+
+async function typed(world: Pipeline, command: string, ids: Map<string, string>): Promise<string> {
+  const { ops, control } = world.gateway.addresses
+  for (const [name, [path, list, id]] of Object.entries(lists)) {
+    if (!command.includes(name)) continue
+    const answer = await get(ops, path).catch(() => null)
+    const [first] = (answer === null ? [] : JSON.parse(answer.text)[list]) as Record<string, string>[]
+    if (first !== undefined) ids.set(name, first[id] ?? '')
   }
-  let text = texts.join('\n')
+  const words = command.split(' ').map((word) => ids.get(word) ?? word.replace('{folder}', world.folder))
+  const place = /--(path|config) /.test(command) ? [] : ['--url', control]
+  const { status, stdout, stderr } = await runCli([...words, ...place])
+  const said = (stdout + stderr).replaceAll(world.folder, '{folder}')
+  return `$ ${command}\n${said}(exit status ${status})\n`
+}
+
+async function factsOf(world: Pipeline, names: readonly string[]): Promise<string> {
+  const { text } = await get(world.gateway.addresses.ops, '/metrics')
+  const metrics = Object.fromEntries(text.split('\n').map((line) => line.split(' ')))
+  const open = Object.fromEntries(world.codes().map((code) => [code, true]))
+  const facts = { ...world.status(), open, sandbox: world.sandbox.stats(), sent: sentTimes(world), metrics }
+  const lines = names.map((name) => {
+    const found = name.split('.').reduce<unknown>((value, key) => Object(value)[key], facts)
+    return `= ${name} ${String(found)}\n`
+  })
+  return lines.join('')
+}
+
+test.each(stories)('the commands say what transcripts has: $title', async ({ title, world, steps }) => {
+  const pipeline = await world()
+  const texts: string[] = []
+  const ids = new Map<string, string>()
+  for (const step of steps) {
+    if (typeof step !== 'string') await step(pipeline)
+    else if (step.startsWith('= ')) texts.push(await factsOf(pipeline, step.slice(2).split(' ')))
+    else texts.push(await typed(pipeline, step, ids))
+  }
+  let text = `# ${title}\n\n${texts.join('\n')}`
   for (const [pattern, word] of varying) text = text.replaceAll(pattern, word)
-  await expect(text).toMatchFileSnapshot('transcripts.md')
+  await expect(text).toMatchFileSnapshot(
+    `transcripts/${title.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.md`,
+  )
 })

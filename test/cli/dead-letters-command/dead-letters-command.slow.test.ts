@@ -45,43 +45,6 @@ async function threeRefused(): Promise<Pipeline & { url: string }> {
 }
 
 describe('payloads that the service refused', () => {
-  test('are grouped by field, shown with their content, and delivered by a requeue after the fault is corrected', async () => {
-    const pipeline = await threeRefused()
-    const { url } = pipeline
-    const listed = await runCli(['dead-letters', '--url', url])
-    expect(listed.stdout).toMatch(/^3 payloads +signals\.0\.value .* 2 /m)
-    const [id = ''] = await idsIn(url)
-    const shown = await runCli(['dead-letters', 'show', id, '--url', url])
-    expect(shown.stdout).toMatch(/^requestId +\S+/m)
-    expect(shown.stdout).toMatch(/^batchId +[0-9a-f-]{36}/m)
-    expect(shown.stdout).toMatch(/^error message +The speed is not valid\.$/m)
-    expect(shown.stdout).toMatch(/^ {2}signals\.0\.value +\S/m)
-    expect(shown.stdout).toContain('    "latitude": 52.5001')
-
-    const dry = await runCli(['dead-letters', 'requeue', '--all', '--dry-run', '--url', url])
-    expect(dry.stdout).toBe('3 payloads would be sent to the ingestion API again.\nNothing was changed.\n')
-    pipeline.sandbox.setFaults({})
-    const one = await runCli(['dead-letters', 'requeue', '--device', 'truck-2', '--url', url])
-    expect([one.status, one.stdout]).toEqual([0, '1 payload will be sent to the ingestion API again.\n'])
-    await pipeline.until(() => deliveredOf(pipeline, 'truck-2').length === 1)
-    const all = await runCli(['dead-letters', 'requeue', '--all', '--json', '--url', url])
-    expect(JSON.parse(all.stdout)).toMatchObject({ payloads: 2, left: {}, remap: null })
-    await pipeline.until(() => pipeline.status().totals.delivered === 4)
-    expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 4, duplicatesAcrossBatches: 0 })
-    expect(pipeline.status().conditions.map(({ code }) => code)).not.toContain('DEAD_LETTERS')
-    expect(pipeline.status().internals.conservation.payloads.difference).toBe(0)
-    expect((await runCli(['dead-letters', '--url', url])).stdout).toBe('There are no dead letters.\n')
-  })
-
-  test('become dead letters again when the fault is still there', async () => {
-    const pipeline = await threeRefused()
-    await runCli(['dead-letters', 'requeue', '--all', '--url', pipeline.url])
-    await pipeline.until(
-      () => pipeline.status().totals.dead === 6 && pipeline.status().spool.deadLetters === 3,
-    )
-    expect(pipeline.sandbox.stats().payloadsAccepted).toBe(1)
-  })
-
   test('are corrected in $EDITOR and delivered under their payloadId', async () => {
     const pipeline = await threeRefused()
     const [id = ''] = await idsIn(pipeline.url)
@@ -181,37 +144,6 @@ describe('payloads that the service refused', () => {
     )
     expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 7000, duplicatesAcrossBatches: 0 })
   })
-
-  test('are exported, purged only with --yes, and imported from the file', async () => {
-    const pipeline = await threeRefused()
-    const { url } = pipeline
-    const file = join(await newFolder(), 'dead-letters.ndjson')
-    const exported = await runCli(['dead-letters', 'export', '--to', file, '--url', url])
-    expect(exported.stdout).toBe(`3 dead letters written to ${file}.\n`)
-    const streamed = await runCli(['dead-letters', 'export', '--device', 'truck-2', '--url', url])
-    expect((await readFile(file, 'utf8')).split('\n')).toContain(streamed.stdout.trimEnd())
-    expect((await runCli(['dead-letters', 'export', '--to', file, '--url', url])).stderr).toMatch(
-      /^OUTPUT_UNWRITABLE/,
-    )
-
-    const asked = await runCli(['dead-letters', 'purge', '--reason', 'Validation', '--url', url])
-    expect(asked.stdout).toBe(
-      '3 dead letters would be deleted.\n  3 delivery Validation\nNothing was changed. Add --yes to do it.\n',
-    )
-    expect(pipeline.status().spool.deadLetters).toBe(3)
-    await runCli(['dead-letters', 'purge', '--reason', 'Validation', '--yes', '--url', url])
-    expect(pipeline.status().spool.deadLetters).toBe(0)
-    expect(pipeline.log()).toMatch(/"level":"error".*"dead_letters_purged"/)
-    expect(pipeline.status().conditions.map(({ code }) => code)).toContain('DEAD_LETTERS_PURGED')
-
-    pipeline.sandbox.setFaults({})
-    const back = await runCli(['dead-letters', 'requeue', '--file', file, '--url', url])
-    expect(back.stdout).toBe('3 payloads will be sent to the ingestion API.\n')
-    await pipeline.until(() => pipeline.status().totals.delivered === 4)
-    const metrics = await (await send(url, '/metrics')).text()
-    expect(metrics).toContain('gateway_dead_letters_purged_total{by="operator"} 3\n')
-    expect(metrics).toContain('gateway_dead_letters_imported_total 3\n')
-  })
 })
 
 describe('messages that could not be mapped', () => {
@@ -269,18 +201,6 @@ describe('where no daemon runs', () => {
     await writeFile(config, 'spool: { path: ./spool }\nops: { listen: "127.0.0.1:1" }\n')
     return { world, config, path: join(folder, 'spool') }
   }
-
-  test('list, show and export read the spool of the config, and change nothing', async () => {
-    const { config, path } = await resting()
-    const listed = await runCli(['dead-letters', 'list', '--ids', '--config', config])
-    expect(listed.stdout).toMatch(
-      /^ *1 payload +gps\.latitude must not be empty +delivery +Validation +default +1 /m,
-    )
-    const id = /^ *[0-9a-f]{32}/m.exec(listed.stdout)?.[0].trim() ?? ''
-    expect((await runCli(['dead-letters', 'show', id, '--config', config])).stdout).toContain(id)
-    const exported = await runCli(['dead-letters', 'export', '--path', path])
-    expect(exported.stdout.trimEnd().split('\n')).toHaveLength(2)
-  })
 
   test('list, show and export report a spool that is in use or missing', async () => {
     const { config, path } = await resting()

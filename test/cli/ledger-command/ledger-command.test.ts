@@ -70,11 +70,4 @@ describe('ledger', () => {
     const table = await runCli(['ledger', '--config', config, '--limit', '10'])
     expect(table.stdout).toMatch(/There may be more entries\. Raise --limit to see them\.\n$/)
   })
-
-  test('prints the time of the oldest entry when nothing matches', async () => {
-    const config = await stoppedGateway([receiptNumbered(1)])
-    const { status, stdout } = await runCli(['ledger', '--config', config, '--device', 'van-1'])
-    expect(status).toBe(0)
-    expect(stdout).toMatch(/^The ledger has no such entry\. Its oldest entry is of 2025-11-2/)
-  })
 })

@@ -1,4 +1,4 @@
-import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
@@ -50,21 +50,6 @@ describe('spool verify', () => {
     expect(stdout).toMatch(/^ {2}dead letters +1 +\S+ B +0$/m)
     expect(stdout).toMatch(/^ {2}1 +default +\w+ +\d +1 +0 +1$/m)
     expect(stdout).toMatch(/^All records can be read, and the totals are right\.$/m)
-  })
-
-  test('opens the spool of the config or the path where no daemon runs', async () => {
-    const { folder, spool } = await undelivered()
-    // A config whose daemon does not run.
-    const config = join(folder, 'offline.yaml')
-    await writeFile(config, 'spool: { path: ./spool }\nops: { listen: "127.0.0.1:1" }\n')
-    for (const argv of [
-      ['--config', config],
-      ['--path', spool],
-    ]) {
-      const { status, stdout } = await runCli(['spool', 'verify', '--json', ...argv])
-      expect(status).toBe(0)
-      expect(JSON.parse(stdout)).toMatchObject({ ok: true, lanes: [{ appended: 5, settled: 0, open: 5 }] })
-    }
   })
 
   test('lists the problems of a damaged spool and ends with status 1', async () => {
@@ -197,15 +182,6 @@ ops: { listen: 127.0.0.1:0 }
     const lines = (await readFile(file, 'utf8')).replaceAll(/"suspect":"[^"]*",/g, '')
     const sent = await runCli(['dead-letters', 'requeue', '--file', '-', '--url', url], { stdin: lines })
     expect(sent.stdout).toMatch(/^[1-5] payloads? will be sent to the ingestion API\.\n$/)
-  })
-
-  test('refuses to write into a directory that is not empty', async () => {
-    const { spool } = await undelivered()
-    const to = await newFolder()
-    await writeFile(join(to, 'something'), '')
-    const { status, stderr } = await runCli(['spool', 'salvage', '--path', spool, '--to', to])
-    expect([status, stderr.split('\n', 1)[0]]).toEqual([1, 'OUTPUT_UNWRITABLE'])
-    expect(await readdir(to)).toEqual(['something'])
   })
 
   test('works on a copy of the spool directory', async () => {
