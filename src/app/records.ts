@@ -40,7 +40,10 @@ export type OpenRecords = {
 
 type FollowedMapping = { readonly mapper: Pick<Mapper, 'withheldOf'>; readonly lostFields: LostFields }
 
-type FollowedClients = Pick<Ingest['clients'], 'takeChanged' | 'restore' | 'forgetBefore' | 'unnamed'>
+type FollowedClients = Pick<
+  Ingest['clients'],
+  'takeChanged' | 'restore' | 'forgetBefore' | 'unnamed' | 'clockStepped'
+>
 
 type Deps = {
   clock: Clock
@@ -69,7 +72,7 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
   const ledgerDeps = { ...deps, records: database, source: spool, clockOffsetMs: ourTime.wallOffsetMs }
   const ledger = isLedgerOn ? createLedger(ledgerDeps, options) : null
   let clientRecords: ClientRecords | null = null
-  let clients: Pick<FollowedClients, 'unnamed'> | null = null
+  let clients: FollowedClients | null = null
   const recordDeps = {
     clock: { ...clock, now: ourTime.now },
     isTimeKnown: () => ourTime.view().by !== null,
@@ -103,7 +106,10 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
       messagesBytesMax: config.ops.devices.messages_max_bytes,
     },
   )
-  ourTime.onStep(devices.clockStepped)
+  ourTime.onStep((byMs) => {
+    devices.clockStepped(byMs)
+    clients?.clockStepped(byMs)
+  })
   return {
     ledger,
     devices,

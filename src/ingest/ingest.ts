@@ -191,7 +191,10 @@ export async function createIngest(deps: IngestDeps, first: IngestOptions): Prom
   const intake = createIntake({ ...deps, sessions, requestRebirth: rebirths.request }, options)
   const access = createAccess({ clock, emit }, options.passwords)
   const limits = createConnectionLimits({ clock, emit }, options)
-  const broker = createBroker({ intake, access, limits, sessions, clock, emit }, options)
+  const broker = createBroker(
+    { intake, access, limits, sessions, clock, ourTime: deps.ourTime, emit },
+    options,
+  )
   const { entries: more = [], custody: custodyOptions = options.custody } = deps.moreSources ?? {}
   const custody = custodyOptions && deps.custody ? createCustody(deps, deps.custody, custodyOptions) : null
   const sources = createMessageSources({ intake, spool: deps.spool, clock, emit, limits, custody }, [

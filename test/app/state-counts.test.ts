@@ -103,7 +103,6 @@ test('the states that are counted are those of the views', async () => {
   for (let seed = 1; seed <= 150; seed += 1) {
     const { clock, records, clients, mapping, mapper } = await randomWorld(seed)
     const views = createDeviceViews({
-      clock,
       ourTime: clock,
       records,
       active: () => ({ mapper, mapping, topics: () => [] }),

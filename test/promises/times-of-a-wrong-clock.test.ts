@@ -11,6 +11,7 @@ import { eventually } from '../support/eventually.ts'
 import { createFastClock } from '../support/fast-clock.ts'
 import { newFolder } from '../support/folders.ts'
 import { testBootId, testKernel } from '../support/our-time.ts'
+import type { Device } from '../support/mqtt-device.ts'
 import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
 
 const dayMs = 86_400_000
@@ -198,6 +199,45 @@ test('no truck is silent since another one was heard by a clock that was ahead, 
     expect(
       Math.abs(Date.parse((await view(pipeline, name)).lastSeen ?? '') - systemClock.now()),
     ).toBeLessThan(toleranceMs)
+})
+
+describe('a client is refused until a message of it is taken, whatever the clock', () => {
+  const broker = `{
+    listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true },
+    rules: { publish: [{ topics: ["telemetry/v1/+"] }] } }`
+
+  async function send(device: Device, topic: string): Promise<void> {
+    const messageId = device.acks.length + 1
+    device.publish({ topic, payload: messageOf(messageId, { ts: systemClock.now() }), messageId })
+    await device.acked(messageId)
+  }
+  const stateIn = async (pipeline: Pipeline) => (await view(pipeline, 'truck-1')).state
+
+  test.each([-20, 20])('off by %i days, and the service says so', async (days) => {
+    const clock = settableClock(days * dayMs)
+    const pipeline = await startPipeline({ config: configText({ broker }), deps: { clock } })
+    const device = await pipeline.device('truck-1')
+    await send(device, topicOf('truck-1'))
+    await pipeline.until(() => pipeline.status().clock.known)
+    await send(device, 'of/others')
+    expect(await stateIn(pipeline)).toBe('refused')
+    await send(device, topicOf('truck-1'))
+    expect(await stateIn(pipeline)).not.toBe('refused')
+  })
+
+  test.each([-20, 20])('off by %i days, and set afterwards', async (days) => {
+    const clock = settableClock(days * dayMs)
+    const config = () => configText({ broker })(unreachable)
+    const pipeline = await startPipeline({ config, deps: { clock } })
+    const device = await pipeline.device('truck-1')
+    await send(device, topicOf('truck-1'))
+    await send(device, 'of/others')
+    expect(await stateIn(pipeline)).toBe('refused')
+    clock.set(0)
+    expect(await stateIn(pipeline)).toBe('refused')
+    await send(device, topicOf('truck-1'))
+    expect(await stateIn(pipeline)).not.toBe('refused')
+  })
 })
 
 describe('a muted device stays muted for as long as a person said', () => {

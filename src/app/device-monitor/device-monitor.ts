@@ -65,7 +65,7 @@ export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): 
   let totals = noTotals
   let clients: FoundClients | null = null
   let silences: SilentDevices | null = null
-  const views = createDeviceViews({ clock, ourTime, active, records, clients: () => clients })
+  const views = createDeviceViews({ ourTime, active, records, clients: () => clients })
   const states = createStateCounts({ records, clients: () => clients })
   const unmapped = createUnmappedDevices({ now: clock.now })
   const startedMs = clock.monotonic()

@@ -9,7 +9,7 @@
 // address, the device that has this asset, the client with this user name, the user.
 
 import type { OurTime } from '../../domain/arrival.ts'
-import { isoTime, isoTimeOrNull, type Clock, type EpochMs } from '../../std/clock.ts'
+import { isoTime, isoTimeOrNull, type EpochMs } from '../../std/clock.ts'
 import { parseDateArgument } from '../../std/time-argument.ts'
 import { isoTimes } from '../../std/iso-times.ts'
 import type { DeviceRecords, DeviceRecordView, Loss } from '../../device-records/device-records.ts'
@@ -31,7 +31,6 @@ export type FoundClients = Pick<
 >
 
 export type ViewDeps = {
-  clock: Clock
   ourTime: Pick<OurTime, 'now'>
   /** `topics`: those of the broker that sources take. */
   active: () => { mapper: Mapper; mapping: Mapping; topics: () => readonly string[] }
@@ -39,7 +38,7 @@ export type ViewDeps = {
   clients: () => FoundClients | null
 }
 
-export function createDeviceViews({ clock, ourTime, active, records, clients }: ViewDeps) {
+export function createDeviceViews({ ourTime, active, records, clients }: ViewDeps) {
   return { device, all }
 
   /** Of a name with several providers, the one that sent last. Null for what was never heard of. */
@@ -129,7 +128,7 @@ export function createDeviceViews({ clock, ourTime, active, records, clients }: 
       source,
       assetId: row?.asset_id ?? null,
       listed: row !== undefined,
-      ...stateOf({ record, client, topics: topicsFor(client), now: clock.now() }),
+      ...stateOf({ record, client, topics: topicsFor(client), now: ourTime.now() }),
       messages: record.messages,
       messagesPerHour: record.messagesPerHour,
       medianGapMs: record.medianGapMs,
@@ -181,7 +180,7 @@ export function createDeviceViews({ clock, ourTime, active, records, clients }: 
       assetId: row.asset_id ?? null,
       listed: true,
       ...mutedOf(null, row),
-      ...stateOf({ record: null, client, topics: topicsFor(client), now: clock.now() }),
+      ...stateOf({ record: null, client, topics: topicsFor(client), now: ourTime.now() }),
       client: client && isoTimes(client),
     }
   }
@@ -195,7 +194,7 @@ export function createDeviceViews({ clock, ourTime, active, records, clients }: 
       provider: null,
       assetId: null,
       listed: false,
-      ...stateOfClient({ client, topics: topicsFor(client), now: clock.now() }),
+      ...stateOfClient({ client, topics: topicsFor(client), now: ourTime.now() }),
       client: isoTimes(client),
     }
   }

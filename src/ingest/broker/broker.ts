@@ -26,6 +26,7 @@
 import type { AedesOptions, Client } from 'aedes'
 import type { Clock } from '../../std/clock.ts'
 import type { TlsFailure } from '../../std/tls/tls.ts'
+import type { OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Intake } from '../intake/intake.ts'
 import { notePing } from '../intake/untimed-resends.ts'
@@ -69,6 +70,7 @@ export type BrokerDeps = {
   limits: Pick<ConnectionLimits, 'connectReceived' | 'onRefused' | 'accept' | 'counters'>
   sessions: Pick<StoredSessions, 'open' | 'changeExpiry' | 'closed'>
   clock: Clock
+  ourTime: Pick<OurTime, 'now'>
   emit: Emit
 }
 
@@ -147,7 +149,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     const holder = connectedClient(aedes, clientId)
     return holder === undefined ? undefined : gateOf(holder)
   }
-  const clients = createClients({ clock, emit })
+  const clients = createClients({ clock: { ...clock, now: deps.ourTime.now }, emit })
   const uses = createProtocolUses()
   const reports = createClientReports({ clock, emit, clients })
   let stopping = false

@@ -35,6 +35,7 @@ export type ClientTable = {
   takeChanged(most: number): readonly ChangedClient[]
   restore(clients: Iterable<StoredClient>): void
   forgetBefore(before: EpochMs): void
+  clockStepped(byMs: number): void
   /** Clients that were forgotten at a bound. */
   forgotten(): number
 }
@@ -50,6 +51,7 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
   const withoutId = new Map<string, Client>()
   const changes = createChangedClients()
   let forgotten = 0
+  let startedAt = clock.now()
   return {
     find,
     create,
@@ -65,6 +67,7 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
     takeChanged,
     restore,
     forgetBefore,
+    clockStepped,
     forgotten: () => forgotten,
   }
 
@@ -110,6 +113,31 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
         clients.delete(client.key)
         changes.forgotten(client)
       }
+  }
+
+  /** Earlier times are of another process, and later ones of a clock that was ahead. */
+  function clockStepped(byMs: number): void {
+    const [fromAt, untilAt] = [startedAt, clock.now() - byMs]
+    let isMoved = false
+    const moved = (at: EpochMs | null) => {
+      if (at === null || at < fromAt || at > untilAt) return at
+      isMoved = true
+      return at + byMs
+    }
+    startedAt += byMs
+    for (const client of all()) {
+      isMoved = false
+      const { since, sharedAt, messageRefusedAt, refusedAt, fault, unnamed } = client
+      Object.assign(client, {
+        since: moved(since),
+        sharedAt: moved(sharedAt),
+        messageRefusedAt: moved(messageRefusedAt),
+        refusedAt: moved(refusedAt),
+        fault: fault && { ...fault, at: moved(fault.at) },
+        unnamed: unnamed && { ...unnamed, firstAt: moved(unnamed.firstAt), at: moved(unnamed.at) },
+      })
+      if (isMoved) changes.changed(client)
+    }
   }
 
   /** Behind the others; forgets the first at the bound. */

@@ -15,6 +15,8 @@
 //
 // Bounds: clients with a connection are bounded by max_connections, the others in client-table.ts. What is
 // known is written to the disk at intervals and restored (changed-clients.ts).
+//
+// `clock` is our time, as that of the devices is: a refusal before the last message of a device is over.
 
 import type { Clock, EpochMs } from '../../../std/clock.ts'
 import { quote } from '../../../std/quote.ts'
@@ -66,6 +68,8 @@ export type Clients = {
   restore(clients: Iterable<StoredClient>): void
   /** Forgets those without a connection that did not change since `before`. */
   forgetBefore(before: EpochMs): void
+  /** `clock` was set, or is corrected: what this process noted goes with it. */
+  clockStepped(byMs: number): void
   /** Ids that two clients use at the same time. */
   shared(): ReadonlySet<string>
   /** Those that have or had a connection whose CONNECT was accepted. */
@@ -127,6 +131,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     takeChanged: table.takeChanged,
     restore: table.restore,
     forgetBefore: table.forgetBefore,
+    clockStepped: table.clockStepped,
     takeOvers: () => takeOvers,
     forgotten: table.forgotten,
   }

@@ -90,6 +90,8 @@ describe('a client id', () => {
 })
 
 describe('what is known of clients', () => {
+  const dayMs = 86_400_000
+
   function open() {
     const clock = createFakeClock()
     const events: GatewayEvent[] = []
@@ -170,6 +172,47 @@ describe('what is known of clients', () => {
     await clock.advance(1)
     later.forgetBefore(clock.now())
     expect(later.takeChanged(10).map(({ view }) => view)).toEqual([null, null, null])
+  })
+
+  test('goes with a step of the clock where this process noted it, and stays as another one noted it', async () => {
+    const { clock, clients: before } = open()
+    before.refused({ clientId: 'truck-6', address: '10.0.0.6' }, fault)
+    const earlierAt = clock.now()
+    const stored = before.takeChanged(1).map(({ key, view }) => ({ key, view: view!, savedAt: earlierAt }))
+    await clock.advance(60_000)
+
+    let aheadMs = 0
+    const now = () => clock.now() + aheadMs
+    const clients = createClients({ clock: { ...clock, now }, emit: () => undefined })
+    clients.restore(stored)
+    const truck = senderOf('truck-7')
+    clients.connected(truck, null)
+    const connectedAt = now()
+    await clock.advance(1000)
+    clients.messageRefused(truck, fault)
+    const message = { topic: 't', source: null, became: 'dead', reason: 'NO_SOURCE', detail: '' } as const
+    clients.unnamed(truck, message)
+    clients.refused({ clientId: 'truck-8', address: '10.0.0.8' }, fault)
+    const notedAt = now()
+    clients.takeChanged(10)
+
+    for (const byMs of [-dayMs, 3 * dayMs]) {
+      aheadMs += byMs
+      clients.clockStepped(byMs)
+      expect(clients.find('truck-7')).toMatchObject({
+        since: connectedAt + aheadMs,
+        messageRefusedAt: notedAt + aheadMs,
+        fault: { at: notedAt + aheadMs },
+        unnamed: { firstAt: notedAt + aheadMs, at: notedAt + aheadMs },
+        refusedAt: null,
+      })
+      expect(clients.find('truck-8')).toMatchObject({
+        since: notedAt + aheadMs,
+        refusedAt: notedAt + aheadMs,
+      })
+      expect(clients.find('truck-6')).toMatchObject({ since: earlierAt, refusedAt: earlierAt })
+      expect(clients.takeChanged(10).map(({ key }) => key)).toEqual(['truck-7', 'truck-8'])
+    }
   })
 
   test('a client that comes with the id of a connected one is refused, and the other one says who it was', () => {
