@@ -132,7 +132,11 @@ function openOutgoing(
   const options = { ...deliveryOptions(config.delivery), ledger: config.ledger.enabled }
   const records = openRecords(deps, spool, config)
   // So that what was settled last can be queried while the daemon does not run, and after the start.
-  stack.defer(() => records.stop(AbortSignal.any([deadline.signal, AbortSignal.timeout(lastCopyMs)])))
+  stack.defer(async () => {
+    const enough = new AbortController()
+    const cancel = clock.after(lastCopyMs, () => enough.abort())
+    await records.stop(AbortSignal.any([deadline.signal, enough.signal])).finally(cancel)
+  })
   const { settled } = records.devices.notes
   const delivery = createDelivery(
     { spool, clock, random, emit, env, settled, ...(senderWorker && { senderWorker }) },

@@ -4,6 +4,7 @@
 // The ballast is a file without content of value. When another program fills the disk in spite of the
 // low-space marks, the spool deletes the ballast, and the database has room to open and to settle.
 
+import { randomBytes } from 'node:crypto'
 import { mkdir, open, opendir, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { codeOf } from '../std/gateway-error.ts'
@@ -122,8 +123,7 @@ async function loadBallast(path: string, bytes: number): Promise<void> {
   const file = await createRegular(ballastOf(path))
   try {
     // Neither sparse nor compressible, so that the bytes count on any file system.
-    const block = Buffer.alloc(Math.min(blockBytes, bytes))
-    for (let index = 0; index < block.length; index += 1) block[index] = Math.imul(index, 2654435761) >>> 24
+    const block = randomBytes(Math.min(blockBytes, bytes))
     for (let written = 0; written < bytes; written += block.length) {
       await file.write(block, 0, Math.min(block.length, bytes - written))
     }

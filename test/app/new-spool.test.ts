@@ -17,7 +17,7 @@ import { testKernel } from '../support/our-time.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
 const spoolText = (create: boolean) =>
-  `{ path: ./spool, allow_in_memory: true, create: ${create}, max_bytes: 1GiB, min_free_bytes: 1MiB }`
+  `{ path: ./spool, allow_in_memory: true, create: ${create}, max_bytes: 32MiB, min_free_bytes: 1MiB }`
 
 type Deps = NonNullable<Parameters<typeof startPipeline>[0]>['deps']
 
@@ -199,7 +199,7 @@ test('a spool in memory is an error of check and of the start, unless the config
   }
   const folder = await newFolder()
   const path = join(folder, 'gateway.yaml')
-  const spool = `{ path: ${disk.path}/spool, min_free_bytes: 1MiB, max_bytes: 1GiB }`
+  const spool = `{ path: ${disk.path}/spool, min_free_bytes: 1MiB, max_bytes: 32MiB }`
   const pipeline = await startPipeline({ folder, baseUrl: 'http://127.0.0.1:1', sections: { spool } })
   await pipeline.gateway.stop('SIGTERM')
   const { status, stderr } = await runCli(['check', '--config', path])

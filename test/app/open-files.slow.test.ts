@@ -45,7 +45,7 @@ async function startDaemon(more: { by?: readonly string[] } = {}) {
   const text = configText({
     broker: `{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: ${limits} }`,
     sources: `[{ name: a, topic: "a/{device}", map: ${positionMap} }]`,
-    spool: '{ path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }',
+    spool: '{ path: ./spool, allow_in_memory: true, max_bytes: 32MiB, min_free_bytes: 1MiB }',
     delivery: 'batch: { linger: 5ms }',
   })
   await writeFile(config, text(url))

@@ -31,7 +31,7 @@ sources:
     map: { time: { format: arrival }, latitude: { path: lat }, longitude: { path: lon }, speed: { path: speed, unit: km/h } }
 devices: { file: devices.csv, unknown: quarantine }
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+spool: { path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB }
 delivery:
   base_url: "${baseUrl}"
   credentials: { source: environment }

@@ -192,7 +192,7 @@ async function shareClientId(pipeline: Pipeline): Promise<void> {
 async function changeConfig({ folder, gateway }: Pipeline): Promise<void> {
   const path = join(folder, 'gateway.yaml')
   const text = await readFile(path, 'utf8')
-  await writeFile(path, text.replace('max_bytes: 1GiB', 'max_bytes: 2GiB'))
+  await writeFile(path, text.replace('max_bytes: 32MiB', 'max_bytes: 2GiB'))
   await gateway.reload('test')
 }
 

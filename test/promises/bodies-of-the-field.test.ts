@@ -39,7 +39,7 @@ test('a body in another form becomes a dead letter that names the option, and th
         'ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }',
         `sources: ${bodies.map(({ device }) => sourceOf(device, '')).join('')}`,
         'defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }',
-        'spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }',
+        'spool: { path: ./spool, allow_in_memory: true, max_bytes: 32MiB, min_free_bytes: 1MiB }',
         `delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }`,
         'ops: { listen: "127.0.0.1:0", stop_deadline: 5s }',
         'log: { level: error }',

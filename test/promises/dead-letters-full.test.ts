@@ -19,7 +19,7 @@ describe('full dead letters', () => {
   test('a payload that would become one waits without loss, and becomes one when there is room', async () => {
     const pipeline = await startPipeline({
       sections: {
-        spool: '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB, dead_letters: { max_bytes: 1MiB } }',
+        spool: '{ path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB, dead_letters: { max_bytes: 1MiB } }',
         delivery: 'batch: { linger: 300ms }, errors: { Validation: [] }',
       },
       sandbox: { faults: { fail: [{ device: 'guilty', error_type: 'Validation', field: 'gps.speed' }] } },

@@ -17,7 +17,7 @@ test('everything of a vehicle is found by its asset, and who came over TCP write
 ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
 devices: { file: devices.csv, unknown: quarantine }
 sources: [{ name: trucks, topic: "telemetry/v1/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+spool: { path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
 ops: { listen: "127.0.0.1:0", users: [{ name: alice, password_hash: "\${file:ops-users}", rights: [read, change] }] }
 `,

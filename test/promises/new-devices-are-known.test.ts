@@ -9,7 +9,7 @@ import { newFolder } from '../support/folders.ts'
 import { killedCopy } from '../support/killed-copy.ts'
 import { messageOf, startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
-const config = configText({ spool: '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }' })
+const config = configText({ spool: '{ path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB }' })
 
 async function shown(pipeline: Pipeline, name: string): Promise<string> {
   for (;;) {

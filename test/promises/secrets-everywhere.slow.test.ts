@@ -414,7 +414,7 @@ sources:
     preset: owntracks
     keys: { shared: ["\${env:PHONE_SECRET}"], devices: "\${file:phones.csv}" }
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+spool: { path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB }
 delivery:
   base_url: "${baseUrl}"
   credentials: { source: environment }

@@ -46,7 +46,7 @@ test(
       config: (baseUrl) => `
 ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
 sources: [{ name: trucks, topic: "telemetry/v1/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+spool: { path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${baseUrl}", batch: { linger: 5s } }
 ops: { listen: "127.0.0.1:0", silence: { device_after: 1m } }
 alerts:
@@ -109,7 +109,7 @@ test(
 ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
 sources: [{ name: trucks, topic: "telemetry/v1/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }]
 devices: { file: devices.csv }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+spool: { path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${baseUrl}", batch: { linger: 5s } }
 ops: { listen: "127.0.0.1:0", silence: { device_after: 1m } }
 `,

@@ -29,7 +29,7 @@ async function pipelineOf({
         `devices: { file: devices.csv, unknown: ${unknown} }`,
         `sources: ${sources}`,
         'defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }',
-        `spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB ${spool} }`,
+        `spool: { path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB ${spool} }`,
         `delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }`,
         'ops: { listen: "127.0.0.1:0", stop_deadline: 5s }',
         'log: { level: error }',

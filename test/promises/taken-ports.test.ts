@@ -128,7 +128,7 @@ test('a daemon that can listen nowhere stays up, says in its log what to do, and
   const text = configText({
     broker: brokerOn(`mqtt://127.0.0.1:${device.port}`),
     ops: 'control_socket: ./no-socket',
-    spool: '{ path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }',
+    spool: '{ path: ./spool, allow_in_memory: true, max_bytes: 32MiB, min_free_bytes: 1MiB }',
   })
   await writeFile(config, text('https://ingestion.example').replace('127.0.0.1:0', `127.0.0.1:${page.port}`))
   await using daemon = startDaemon(config)

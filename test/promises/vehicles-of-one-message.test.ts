@@ -47,7 +47,7 @@ async function startFleet({ spool = '', listed = ['a', 'b', 'c', 'd', 'e'] } = {
       time: { path: ts, format: ms }
       latitude: { path: pos.lat }
       longitude: { path: pos.lon }`,
-    spool: `{ path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB ${spool} }`,
+    spool: `{ path: ./spool, allow_in_memory: true, max_bytes: 32MiB, min_free_bytes: 1MiB ${spool} }`,
     more: `devices: { file: devices.csv, unknown: quarantine }
 clocks: { trust_local: true }`,
   })

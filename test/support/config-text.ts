@@ -32,7 +32,7 @@ export function configText({
   broker = '{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } }',
   ingest = `\n  broker: ${broker}`,
   sources = `[{ name: trucks, topic: "telemetry/v1/{device}", map: ${positionMap} }]`,
-  spool = '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }',
+  spool = '{ path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB }',
   delivery = 'batch: { linger: 20ms }',
   ops = '',
   stopDeadline = '5s',

@@ -158,7 +158,7 @@ function configText(baseUrl: string, sections: NonNullable<PipelineOptions['sect
     'ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } } }',
     `sources: ${odometerSource}`,
     `defaults: ${sections.defaults ?? '{ carrier: ACME, operator: OP1, asset_type: TRACTOR }'}`,
-    `spool: ${sections.spool ?? '{ path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }'}`,
+    `spool: ${sections.spool ?? '{ path: ./spool, allow_in_memory: true, max_bytes: 32MiB, min_free_bytes: 1MiB }'}`,
     `delivery: { base_url: "${baseUrl}", ${sections.delivery ?? 'batch: { linger: 20ms }'} }`,
     `ops: ${sections.ops ?? '{ listen: "127.0.0.1:0", stop_deadline: 5s }'}`,
     `log: ${sections.log ?? '{ level: debug }'}`,

@@ -33,7 +33,7 @@ export async function writeDaemonConfig(folder: string, serviceUrl: string): Pro
       'ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } } }',
       'sources: [{ name: a, topic: "a/{device}", map: { time: { path: t, format: ms }, latitude: { path: x }, longitude: { path: y } } }]',
       'defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }',
-      'spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }',
+      'spool: { path: ./spool, allow_in_memory: true, max_bytes: 32MiB, min_free_bytes: 1MiB }',
       `delivery: { base_url: "${serviceUrl}", batch: { max_payloads: 100, linger: 5ms } }`,
       'ops: { listen: "127.0.0.1:0" }',
     ].join('\n'),

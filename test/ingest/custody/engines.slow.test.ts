@@ -53,7 +53,7 @@ sources:
       latitude:  { path: lat }
       longitude: { path: lon }
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB, dedup: { window: 1s } }
+spool: { path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB, dedup: { window: 1s } }
 delivery: { base_url: "${baseUrl}", batch: { linger: 100ms, max_payloads: 10 }, max_in_flight: 1 }
 ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
 `

@@ -80,7 +80,7 @@ test('the device list of the daemon names the controller', async () => {
   const config = (baseUrl: string) => `
 ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
 sources: [{ name: trucks, preset: senquip-j1939 }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+spool: { path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
 ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
 `

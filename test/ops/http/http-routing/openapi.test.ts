@@ -211,7 +211,7 @@ sources:
     topic: telemetry/v1/{device}
     map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
 devices: { file: devices.csv, unknown: quarantine }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+spool: { path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${baseUrl}", batch: { max_payloads: 2, linger: 20ms }, timeout: 1s }
 ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
 `,
