@@ -142,7 +142,8 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
           const wake = () => {
             clearTimeout(timer)
             waiters.delete(wake)
-            resolve()
+            // Events of one turn are looked at together: a status takes half a millisecond.
+            setImmediate(resolve)
           }
           // Counters also change without an event, so `holds` is called again soon.
           const timer = setTimeout(wake, 20)

@@ -204,8 +204,9 @@ function documentOf<Item, Named extends Rows<Item>>(
   rows: Named,
   item: Item | undefined,
 ): z.output<SchemaOf<Named>> {
-  const values = Object.entries(rows).map(([key, row]) => [key, row.read(item, key)])
-  return Object.fromEntries(values) as z.output<SchemaOf<Named>>
+  const document: Record<string, unknown> = {}
+  for (const key in rows) document[key] = rows[key]!.read(item, key)
+  return document as z.output<SchemaOf<Named>>
 }
 
 function metricsIn<View, Item>(
