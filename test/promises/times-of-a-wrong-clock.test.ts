@@ -298,6 +298,26 @@ test.each([-20, 20])('a condition is known until a date of the true time, %i day
   })
 })
 
+test.each([
+  { end: '--for', leftDays: 3 },
+  { end: '--until', leftDays: 23 },
+])('a condition is known $end what a person said, where the clock is set back', async ({ end, leftDays }) => {
+  const clock = settableClock(20 * dayMs)
+  const config = () => configText({ more: 'clocks: { trust_local: true }' })(unreachable)
+  const pipeline = await startPipeline({ config, deps: { clock } })
+  await pipeline.publish('truck-1', 'no JSON')
+  await pipeline.until(() => pipeline.codes().includes('DEAD_LETTERS'))
+  const until = end === '--for' ? '3d' : new Date(clock.now() + 3 * dayMs).toISOString()
+  const words = ['conditions', 'acknowledge', 'DEAD_LETTERS', end, until]
+  expect((await runCli([...words, '--url', pipeline.gateway.addresses.control])).stderr).toBe('')
+  const leftMs = () => Date.parse(pipeline.condition('DEAD_LETTERS')?.known?.untilAt ?? '') - clock.now()
+  expect(Math.abs(leftMs() - 3 * dayMs)).toBeLessThan(toleranceMs)
+  clock.set(0)
+  expect(Math.abs(leftMs() - leftDays * dayMs)).toBeLessThan(toleranceMs)
+  clock.set(2 * dayMs)
+  expect(Math.abs(leftMs() - (leftDays - 2) * dayMs)).toBeLessThan(toleranceMs)
+})
+
 test('quiet days are those of the true time, where the service says that the clock is off by days', async () => {
   const clock = createFastClock(30)
   const nameOf = (at: number) => new Date(at).toLocaleDateString('en', { weekday: 'long' }).toLowerCase()

@@ -29,6 +29,8 @@ const knownSchema = z.array(
     untilAt: z.number(),
     by: z.string(),
     saidAt: z.number(),
+    /** How long it is known; null for a date, and as builds before this one wrote it. */
+    lastsMs: z.number().nullable().default(null),
   }),
 )
 export type KnownCondition = z.infer<typeof knownSchema>[number]
@@ -38,7 +40,10 @@ export type ConditionHistory = {
   /** The newest first. */
   past(limit: number): { conditions: readonly PastCondition[]; more: boolean }
   /** Null: it is known no more. */
-  know(of: Pick<KnownCondition, 'code' | 'key'>, known: { untilAt: EpochMs; by: string } | null): void
+  know(
+    of: Pick<KnownCondition, 'code' | 'key'>,
+    known: Pick<KnownCondition, 'untilAt' | 'by' | 'lastsMs'> | null,
+  ): void
   /** Null: nobody said so, or the time is over. */
   known(of: Pick<KnownCondition, 'code' | 'key'>): KnownCondition | null
   /** Reads what there is, if that has not worked so far. Does not wait. */
@@ -88,8 +93,16 @@ export function createConditionHistory({
       isKnownChanged = true
     },
     known(of) {
-      const found = all.get(nameOf(of)) ?? null
-      return found !== null && found.untilAt > ourNow() ? found : null
+      const found = all.get(nameOf(of))
+      if (found === undefined) return null
+      const now = ourNow()
+      const latest = now + (found.lastsMs ?? Infinity)
+      // No more is left than a person said: the clock was ahead then.
+      if (found.untilAt > latest) {
+        found.untilAt = latest
+        isKnownChanged = true
+      }
+      return found.untilAt > now ? found : null
     },
     restore(store) {
       if (isRead || isReading || store === null) return

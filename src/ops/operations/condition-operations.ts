@@ -72,11 +72,13 @@ export const conditionOperations: readonly Operation[] = [
     schema: acknowledgeSchema,
     refuses: endRefused,
     async answer({ source, values: { code, key = null, for: lasts, until }, caller }) {
-      const untilAt = endOfTime(source.ourNow(), { lasts, until })
+      const now = source.ourNow()
+      const untilAt = endOfTime(now, { lasts, until })
       if (untilAt === null) return problem(400, 'REQUEST_INVALID', noEnd)
       if (!source.openConditions().some((one) => one.code === code && one.key === key))
         return notOpen(source, { code, key })
-      source.past.know({ code, key }, { untilAt, by: callerText(caller) })
+      const lastsMs = lasts === undefined ? null : untilAt - now
+      source.past.know({ code, key }, { untilAt, by: callerText(caller), lastsMs })
       return ok({ code, key, untilAt: isoTime(untilAt) })
     },
     text: ({ code, untilAt }) => [`${code} is not sent again until ${zonedTime(untilAt ?? '')}.`],
