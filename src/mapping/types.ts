@@ -1,4 +1,4 @@
-// types.ts: the types that several folders of the mapping share. It imports nothing of them.
+// types.ts: the types that several folders of the mapping share. It imports next to nothing of them.
 //
 //   RecordContext   the record at hand, and what its parts report about it
 //   StateChanges    what is to be stored when records of several messages close
@@ -10,6 +10,7 @@ import type { ProviderName } from '../domain/ids.ts'
 import type { Message, MessageProperties, RecordMark, Sender, UserProperties } from '../domain/message.ts'
 import type { DuplicateRule, MappedPayload } from '../domain/payload.ts'
 import type { EpochMs } from '../std/clock.ts'
+import type { BodyLimits } from './body/body-limits.ts'
 import type { DecodeFault, QuarantineReason, UnmappableReason } from './reasons.ts'
 
 /** The record that another record was found in, and those around it; undefined beyond the depth of `each`. */
@@ -148,11 +149,8 @@ export type Decoded =
   | { kind: 'ignored'; reason: string }
   | { kind: 'refused'; reason: DecodeFault; detail: string }
 
-/**
- * Turns the bytes of a message into the value that paths are read from. Total: no bytes make it throw. Packed
- * bytes become at most `unpackedBytesMax`.
- */
-export type Decode = (bytes: Buffer, unpackedBytesMax?: number) => Decoded
+/** Turns the bytes of a message into the value that paths are read from. Total: no bytes make it throw. */
+export type Decode = (bytes: Buffer, limits?: BodyLimits) => Decoded
 
 /**
  * One entry of the state that the spool keeps. Null deletes. The last of several writes of a key counts. With
@@ -201,7 +199,7 @@ export type Encoding = {
   | {
       decode?: never
       /** Messages must arrive in the order in which they were sent. */
-      createDecoder(options: { source: string; unpackedBytesMax?: number }): StatefulDecoder
+      createDecoder(options: { source: string; limits?: BodyLimits }): StatefulDecoder
       /** The keys of its state begin so. */
       stateKeyPrefix: string
     }

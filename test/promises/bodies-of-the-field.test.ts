@@ -143,6 +143,28 @@ test.each([
   expect(pipeline.status().spool.deadLetters).toBe(1)
 })
 
+test('a message of very many values is a dead letter, in every encoding', async () => {
+  const commas = ','.repeat(400_000)
+  const objects = Array.from({ length: 70_000 }, () => ({}))
+  const row = (encoding: string, message: string | Buffer): Row => ({
+    source: { encoding },
+    messages: [message],
+  })
+  const results = await resultsOf({
+    csv: row('csv', commas),
+    lines: row('csv-tab', '\n'.repeat(400_000)),
+    json: row('json', JSON.stringify(objects)),
+    jsonLines: row('json', '{}\n'.repeat(70_000)),
+    cbor: row('cbor', cborOf(objects)),
+    msgpack: row('msgpack', messagePackOf(objects)),
+    utf16: row('csv', Buffer.from(`\uFEFF${commas}`, 'utf16le')),
+    split: { map: { fields: { n: { path: 'n.$split(",")[-1]', type: 'text' } } }, messages: [{ n: commas }] },
+  })
+  const { split, ...others } = results
+  expect(Object.values(others).flatMap(({ refused }) => refused)).toEqual(Array<string>(7).fill('TOO_MANY'))
+  expect(split?.sent.map(({ n }) => n)).toEqual([undefined])
+})
+
 test('bytes in a message are no number by themselves, and `hex` reads them', async () => {
   const map = {
     signals: [{ type: 'X', path: 'raw' }],

@@ -13,6 +13,7 @@
 // levels have a bound, and nothing is allocated before it was read
 // (docs/decisions/0068-own-cbor-and-messagepack.md).
 
+import { tooManyValues, type BodyLimits } from '../body/body-limits.ts'
 import { ByteReader } from '../encodings/byte-reader.ts'
 import { setOwn } from '../path/path-eval.ts'
 import { shortestOf } from '../protobuf/protobuf.ts'
@@ -20,8 +21,6 @@ import { refused, type DecodeFault } from '../reasons.ts'
 import type { Decoded } from '../types.ts'
 
 const levelsMax = 256
-/** An empty object is one byte in a message and 60 in memory. */
-const valuesMax = 50_000
 
 /** Why the bytes are not of the format. Never leaves this folder. */
 class Unreadable extends Error {
@@ -36,9 +35,9 @@ class Unreadable extends Error {
 export type Take = (reader: ValueReader) => unknown
 
 /** Reads all bytes as one value. */
-export function decodeBy(takeValue: Take, format: string, bytes: Buffer): Decoded {
+export function decodeBy(takeValue: Take, format: string, bytes: Buffer, limits: BodyLimits): Decoded {
   if (bytes.length === 0) return { kind: 'empty' }
-  const reader = new ValueReader(bytes, format)
+  const reader = new ValueReader(bytes, format, limits)
   try {
     const value = takeValue(reader)
     if (!reader.isAtEnd) reader.fail('has bytes behind its end')
@@ -55,17 +54,17 @@ export class ValueReader extends ByteReader {
   #values = 0
   #levels = 0
   readonly #format: string
+  readonly #limits: BodyLimits
 
-  constructor(bytes: Buffer, format: string) {
+  constructor(bytes: Buffer, format: string, limits: BodyLimits) {
     super(bytes)
     this.#format = format
+    this.#limits = limits
   }
 
   /** Begins a value: its first byte. */
   begin(): number {
-    this.#values += 1
-    if (this.#values > valuesMax)
-      throw new Unreadable('TOO_MANY', `The message has more than ${valuesMax} values.`)
+    this.#count()
     return this.uint(1)
   }
 
@@ -106,7 +105,16 @@ export class ValueReader extends ByteReader {
     return true
   }
 
+  #count(): void {
+    this.#values += 1
+    if (this.#values <= this.#limits.valuesMax) return
+    const { reason, detail } = tooManyValues(this.#limits)
+    throw new Unreadable(reason, detail)
+  }
+
+  /** Of an object or a list, which counts as two. */
   #enter(): void {
+    this.#count()
     this.#levels += 1
     if (this.#levels > levelsMax)
       throw new Unreadable(

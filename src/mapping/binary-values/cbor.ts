@@ -5,6 +5,7 @@
 // Of tags, whole numbers of any length (2, 3) become digits; all others are skipped, as that of a time.
 // Texts and lists may come without a length and end with a mark. SenML has numbers as keys: "-2".
 
+import { usualLimits } from '../body/body-limits.ts'
 import type { Decoded } from '../types.ts'
 import { finite, wholeOf } from '../encodings/byte-reader.ts'
 import { hexOf } from '../encodings/text-bytes.ts'
@@ -13,8 +14,8 @@ import { decodeBy, type ValueReader } from './binary-values.ts'
 /** Longer ones, which nothing sends, stay hexadecimal. */
 const bigBytesMax = 32
 
-export function decodeCbor(bytes: Buffer): Decoded {
-  return decodeBy(takeValue, 'CBOR', bytes)
+export function decodeCbor(bytes: Buffer, limits = usualLimits): Decoded {
+  return decodeBy(takeValue, 'CBOR', bytes, limits)
 }
 
 function takeValue(reader: ValueReader): unknown {

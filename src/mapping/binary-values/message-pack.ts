@@ -6,13 +6,14 @@
 //
 // The extension -1 is a time: seconds since 1970, as digits where it has nanoseconds. Others are hexadecimal.
 
+import { usualLimits } from '../body/body-limits.ts'
 import type { Decoded } from '../types.ts'
 import { decodeBy, type ValueReader } from './binary-values.ts'
 
 const timeExtension = -1
 
-export function decodeMessagePack(bytes: Buffer): Decoded {
-  return decodeBy(takeValue, 'MessagePack', bytes)
+export function decodeMessagePack(bytes: Buffer, limits = usualLimits): Decoded {
+  return decodeBy(takeValue, 'MessagePack', bytes, limits)
 }
 
 function takeValue(reader: ValueReader): unknown {

@@ -88,5 +88,5 @@ function holdsRecords(bytes: Buffer, decode: (bytes: Buffer) => Decoded): boolea
 /** Letters of ASCII and bytes that are not UTF-8, and no control characters but those of texts. */
 function isLatin1(bytes: Buffer): boolean {
   if (isUtf8(bytes) || /[^\0-\x7f\uFFFD]/.test(bytes.toString())) return false
-  return bytes.every((byte) => byte >= 0x20 || [0x00, 0x09, 0x0a, 0x0d].includes(byte))
+  return !/[^\0\t\n\r -\u{FF}]/u.test(bytes.toString('latin1'))
 }

@@ -11,10 +11,9 @@ import { messageOf } from '../../std/gateway-error.ts'
 import { bounded } from '../../std/quote.ts'
 import { refused } from '../reasons.ts'
 import type { Decode, Decoded } from '../types.ts'
+import type { BodyLimits } from './body-limits.ts'
 import { isGzip, isZlib, kindHint } from './body-kinds.ts'
 import { utf8Of, type Charset } from './text-charset.ts'
-
-export const unpackedBytesDefault = 256 * 1024
 
 export const compressions = ['gzip', 'zlib', 'deflate'] as const
 
@@ -27,17 +26,17 @@ export type BodyOptions = {
   isText: boolean
   compression: Compression | undefined
   charset: Charset | undefined
-  unpackedBytesMax: number
+  limits: BodyLimits
 }
 
 /** `decode` with the options of a source. */
 export function compileBody(decode: Decode, options: BodyOptions): Decode {
-  const { compression, charset, unpackedBytesMax } = options
+  const { compression, charset, limits } = options
   return (bytes) => {
-    const plain = compression === undefined ? bytes : plainOf(bytes, compression, unpackedBytesMax)
+    const plain = compression === undefined ? bytes : plainOf(bytes, compression, limits)
     if (!Buffer.isBuffer(plain)) return plain
     const text = charset === undefined ? plain : utf8Of(plain, charset)
-    return hinted(decode(text, unpackedBytesMax), plain, options)
+    return hinted(decode(text, limits), plain, options)
   }
 }
 
@@ -47,14 +46,18 @@ function hinted(decoded: Decoded, bytes: Buffer, options: BodyOptions): Decoded 
   return hint === null ? decoded : refused(decoded.reason, `${decoded.detail} ${hint}`)
 }
 
-function plainOf(bytes: Buffer, compression: Compression, bytesMax: number): Buffer | Refused {
+function plainOf(bytes: Buffer, compression: Compression, limits: BodyLimits): Buffer | Refused {
   const isPacked =
     compression === 'gzip' ? isGzip(bytes) : compression === 'zlib' ? isZlib(bytes) : bytes.length > 0
-  return isPacked ? unpacked(bytes, compression, bytesMax) : bytes
+  return isPacked ? unpacked(bytes, compression, limits) : bytes
 }
 
-/** At most `bytesMax` bytes, whatever the header says. */
-export function unpacked(bytes: Buffer, compression: Compression, bytesMax: number): Buffer | Refused {
+/** Whatever the header says of the size. */
+export function unpacked(
+  bytes: Buffer,
+  compression: Compression,
+  { unpackedBytesMax: bytesMax }: BodyLimits,
+): Buffer | Refused {
   const unpack = compression === 'gzip' ? gunzipSync : compression === 'zlib' ? inflateSync : inflateRawSync
   try {
     return unpack(bytes, { maxOutputLength: bytesMax })

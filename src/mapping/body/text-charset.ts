@@ -7,7 +7,8 @@
 
 import { isUtf8 } from 'node:buffer'
 import { refused } from '../reasons.ts'
-import type { Decoded } from '../types.ts'
+import type { Decode, Decoded } from '../types.ts'
+import type { BodyLimits } from './body-limits.ts'
 
 /** Names of the WHATWG standard: `latin1` has the signs of windows-1252 too. */
 export const charsets = ['latin1', 'utf-16le', 'utf-16be'] as const
@@ -15,11 +16,12 @@ export const charsets = ['latin1', 'utf-16le', 'utf-16be'] as const
 export type Charset = (typeof charsets)[number]
 
 /** Decodes a text that is not UTF-8, by the decoder of the same text in UTF-8. */
-export function decodeWithCharset(bytes: Buffer, decode: (utf8: Buffer) => Decoded): Decoded {
+export function decodeWithCharset(bytes: Buffer, decode: Decode, limits?: BodyLimits): Decoded {
   const charset = markedCharset(bytes)
-  if (charset !== null) return decode(utf8From(bytes, charset))
-  const decoded = decode(Buffer.from(bytes.toString('utf8')))
-  const badByteAt = firstBadByte(bytes) + 1
+  if (charset !== null) return decode(utf8From(bytes, charset), limits)
+  const text = bytes.toString('utf8')
+  const decoded = decode(Buffer.from(text), limits)
+  const badByteAt = firstBadByte(bytes, text) + 1
   if (decoded.kind !== 'value')
     return refused('NOT_UTF8', `The message is not UTF-8 from byte ${badByteAt} on.`)
   return { ...decoded, badByteAt, omitted: ['text|not UTF-8'] }
@@ -46,8 +48,7 @@ function utf8From(bytes: Buffer, charset: Charset): Buffer {
 }
 
 /** The first byte that the decoded text replaces by a replacement character. */
-function firstBadByte(bytes: Buffer): number {
-  const text = bytes.toString('utf8')
+function firstBadByte(bytes: Buffer, text: string): number {
   let good = 0
   for (let start = 0; ;) {
     const at = text.indexOf('\uFFFD', start)

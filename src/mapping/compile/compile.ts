@@ -10,6 +10,7 @@
 //
 // Nothing is compiled by halves: a source with a problem is left out of the result.
 
+import { limitsOf } from '../body/body-limits.ts'
 import type { ConfigProblem } from '../../std/config-problem.ts'
 import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
@@ -191,9 +192,10 @@ function notedSource(source: SourceConfig, notes: SourceNotes): SourceConfig {
 }
 
 function sharedEncoding(source: SourceConfig, encodings: Shared['encodings']): Encoding {
-  const { encoding, compression, charset, max_unpacked_bytes: unpackedBytesMax } = source
-  const key = JSON.stringify([encoding, compression, charset, unpackedBytesMax])
-  const made = encodings.get(key) ?? encodingOf(encoding, { compression, charset, unpackedBytesMax })
+  const { encoding, compression, charset, max_unpacked_bytes: bytesMax, max_records: recordsMax } = source
+  const options = { compression, charset, limits: limitsOf(bytesMax, recordsMax) }
+  const key = JSON.stringify([encoding, options])
+  const made = encodings.get(key) ?? encodingOf(encoding, options)
   encodings.set(key, made)
   return made
 }

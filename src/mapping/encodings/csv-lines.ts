@@ -6,39 +6,42 @@
 // the reader of device tables refuses them (../devices/csv.ts).
 
 import { isUtf8 } from 'node:buffer'
-import { refused } from '../reasons.ts'
-import { recordsMost } from '../path/record-selection.ts'
-import type { Decoded } from '../types.ts'
+import { tooManyValues, usualLimits, type BodyLimits } from '../body/body-limits.ts'
+import type { Decode, Decoded } from '../types.ts'
 import { plainTextIn } from './plain-text.ts'
 import { decodeWithCharset } from '../body/text-charset.ts'
 
 export type Separator = ',' | ';' | '\t'
 
-export function csvDecoder(separator: Separator): (bytes: Buffer) => Decoded {
-  return (bytes) => decodeCsv(bytes, separator)
+export function csvDecoder(separator: Separator): Decode {
+  const decode: Decode = (bytes, limits = usualLimits) =>
+    isUtf8(bytes) ? decodeCsv(bytes, separator, limits) : decodeWithCharset(bytes, decode, limits)
+  return decode
 }
 
-function decodeCsv(bytes: Buffer, separator: Separator): Decoded {
-  if (!isUtf8(bytes)) return decodeWithCharset(bytes, csvDecoder(separator))
+function decodeCsv(bytes: Buffer, separator: Separator, limits: BodyLimits): Decoded {
   const text = plainTextIn(bytes)
   const lines: { fields: string[] }[] = []
-  const reader = { text, separator, at: 0 }
+  const reader = { text, separator, at: 0, left: limits.valuesMax }
   while (reader.at < text.length) {
     const fields = takeLine(reader)
-    if (fields.length === 1 && fields[0] === '') continue
-    if (lines.length === recordsMost)
-      return refused('TOO_MANY', `The message has more than ${recordsMost} lines.`)
-    lines.push({ fields })
+    if (fields === null) return tooManyValues(limits)
+    if (fields.length > 1 || fields[0] !== '') lines.push({ fields })
   }
   return lines.length === 0 ? { kind: 'empty' } : { kind: 'value', value: lines }
 }
 
-type Reader = { readonly text: string; readonly separator: Separator; at: number }
+/** `left`: values that may follow. */
+type Reader = { readonly text: string; readonly separator: Separator; at: number; left: number }
 
-/** Takes the fields up to the end of the line, and that end. */
-function takeLine(reader: Reader): string[] {
+/** Takes the fields up to the end of the line, and that end. Null where they are too many. */
+function takeLine(reader: Reader): string[] | null {
   const fields: string[] = []
+  // It is an object and a list.
+  reader.left -= 4
   for (;;) {
+    if (reader.left <= 0) return null
+    reader.left -= 1
     fields.push(takeField(reader))
     const end = reader.text[reader.at]
     reader.at += 1
@@ -68,19 +71,12 @@ function takeField(reader: Reader): string {
 /** Takes the text in quotes; '' and nothing taken where the quote is never closed. */
 function takeQuotes(reader: Reader): string {
   const { text } = reader
-  let found = ''
-  let start = reader.at + 1
-  for (;;) {
-    const end = text.indexOf('"', start)
-    // All quotes behind an open one are doubled, so one that opens a field closes it at once: the whole text
-    // is searched only once.
-    if (end === -1) return ''
-    found += text.slice(start, end)
-    if (text[end + 1] !== '"') {
-      reader.at = end + 1
-      return found
-    }
-    found += '"'
-    start = end + 2
-  }
+  const start = reader.at + 1
+  // All quotes behind an open one are doubled, so one that opens a field closes it at once: the whole text is
+  // searched only once.
+  let end = text.indexOf('"', start)
+  while (end !== -1 && text[end + 1] === '"') end = text.indexOf('"', end + 2)
+  if (end === -1) return ''
+  reader.at = end + 1
+  return text.slice(start, end).replaceAll('""', '"')
 }

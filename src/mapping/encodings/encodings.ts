@@ -72,11 +72,8 @@ const encodings: Readonly<Record<EncodingName, Encoding>> = table
 export function encodingOf(name: EncodingName, options: Omit<BodyOptions, 'encoding' | 'isText'>): Encoding {
   const encoding = encodings[name]
   if (encoding.decode === undefined) {
-    const { unpackedBytesMax } = options
-    return {
-      ...encoding,
-      createDecoder: ({ source }) => encoding.createDecoder({ source, unpackedBytesMax }),
-    }
+    const { limits } = options
+    return { ...encoding, createDecoder: ({ source }) => encoding.createDecoder({ source, limits }) }
   }
   return {
     ...encoding,

@@ -27,7 +27,8 @@ import {
 } from '../protobuf/protobuf.ts'
 import { refused } from '../reasons.ts'
 import type { Decoded } from '../types.ts'
-import { unpacked, unpackedBytesDefault } from '../body/body.ts'
+import { unpacked } from '../body/body.ts'
+import { usualLimits } from '../body/body-limits.ts'
 import { hexOf } from './text-bytes.ts'
 import { isGzip } from '../body/body-kinds.ts'
 
@@ -94,9 +95,9 @@ const schema = {
 }
 
 /** Total: no bytes make it throw. */
-export function decodeKura(bytes: Buffer, unpackedBytesMax = unpackedBytesDefault): Decoded {
+export function decodeKura(bytes: Buffer, limits = usualLimits): Decoded {
   if (bytes.length === 0) return { kind: 'empty' }
-  const plain = isGzip(bytes) ? unpacked(bytes, 'gzip', unpackedBytesMax) : bytes
+  const plain = isGzip(bytes) ? unpacked(bytes, 'gzip', limits) : bytes
   if (!Buffer.isBuffer(plain)) return plain
   if (plain[0] === 0x7b) return inJson
   const message = readMessage(schema, plain)

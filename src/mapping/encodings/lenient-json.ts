@@ -13,7 +13,7 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import { bounded, visible } from '../../std/quote.ts'
 import { refused } from '../reasons.ts'
-import { recordsMost } from '../path/record-selection.ts'
+import { tooManyValues, usualLimits } from '../body/body-limits.ts'
 import type { Decoded } from '../types.ts'
 import { decodeWithCharset } from '../body/text-charset.ts'
 
@@ -22,15 +22,17 @@ const levelsMax = 256
 /** A message of so few bytes cannot have more than `levelsMax` levels. */
 const shallowBytes = 2 * levelsMax
 
-export function decodeJson(bytes: Buffer): Decoded {
+export function decodeJson(bytes: Buffer, limits = usualLimits): Decoded {
   const isPlain = isAscii(bytes)
-  if (!isPlain && !isUtf8(bytes)) return decodeWithCharset(bytes, decodeJson)
+  if (!isPlain && !isUtf8(bytes)) return decodeWithCharset(bytes, decodeJson, limits)
   const end = trimmedEnd(bytes)
   const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
   if (end <= start) return { kind: 'empty' }
-  if (end > shallowBytes && levelsIn(bytes, start, end) > levelsMax) {
-    const detail = `The message nests objects and lists more than ${levelsMax} levels deep.`
-    return refused('TOO_DEEP', detail)
+  if (end > shallowBytes) {
+    const { levels, values } = shapeOf(bytes, start, end)
+    if (levels > levelsMax)
+      return refused('TOO_DEEP', `The message nests objects and lists more than ${levelsMax} levels deep.`)
+    if (values > limits.valuesMax) return tooManyValues(limits)
   }
   const text = bytes.toString(isPlain ? 'latin1' : 'utf8', start, end)
   if (text.length > fewKeysLength && hasTooManyKeys(text))
@@ -95,8 +97,6 @@ function decodeObjects(text: string): Decoded | null {
   let isFirstSound = false
   let overlap = 0
   for (let at = skipBlanks(text, 0); at < text.length;) {
-    if (found.length === recordsMost)
-      return refused('TOO_MANY', `The message has more than ${recordsMost} JSON objects.`)
     const end = objectEnd(text, at)
     const next = skipBlanks(text, end)
     const isLast = next === text.length || text[next] === '{' || text.slice(end, next).includes('\n')
@@ -166,10 +166,16 @@ function skipBlanks(text: string, start: number): number {
   return at
 }
 
-/** The depth of the brackets outside of texts. */
-function levelsIn(bytes: Buffer, start: number, end: number): number {
+/**
+ * The depth of the brackets outside of texts, and how many values there are (body-limits.ts), or more:
+ * two texts may be a key and its value.
+ */
+function shapeOf(bytes: Buffer, start: number, end: number): { levels: number; values: number } {
   let depth = 0
-  let deepest = 0
+  let levels = 0
+  let brackets = 0
+  let commas = 0
+  let texts = 0
   let inText = false
   for (let at = start; at < end; at += 1) {
     const byte = bytes[at]
@@ -178,14 +184,18 @@ function levelsIn(bytes: Buffer, start: number, end: number): number {
       else if (byte === 0x22) inText = false
     } else if (byte === 0x22) {
       inText = true
+      texts += 1
+    } else if (byte === 0x2c) {
+      commas += 1
     } else if (byte === 0x7b || byte === 0x5b) {
+      brackets += 1
       depth += 1
-      if (depth > deepest) deepest = depth
+      if (depth > levels) levels = depth
     } else if (byte === 0x7d || byte === 0x5d) {
       depth -= 1
     }
   }
-  return deepest
+  return { levels, values: 2 * brackets + Math.max(commas, texts / 2) }
 }
 
 // Whether a JSON text has so many different keys that it would take long to read: an object

@@ -72,10 +72,12 @@ export function compileGps({ latitude, longitude, members, bit }: GpsFields): Wr
         latitude.fault?.(record, root, up, captures) ??
         longitude.fault?.(record, root, up, captures) ??
         withoutResult('latitude', latitude.raw(record, root, up, captures)) ??
-        withoutResult('longitude', longitude.raw(record, root, up, captures)) ??
+        withoutResult('longitude', longitude.raw(record, root, up, captures))
+      const hint = () =>
         hexHint(latitude.raw(record, root, up, captures)) ??
-        hexHint(longitude.raw(record, root, up, captures))
-      return refused(north, east, { raw, fault }, context)
+        hexHint(longitude.raw(record, root, up, captures)) ??
+        ''
+      return refused(north, east, { raw, fault, hint }, context)
     }
     if (isNowhere(north, east) || (north === latitude.minusOne && east === longitude.minusOne)) {
       context.zeroPosition = true
@@ -99,14 +101,17 @@ function isNowhere(north: number, east: number): boolean {
 function refused(
   north: number,
   east: number,
-  { raw, fault }: { raw: () => string; fault: () => string | undefined },
+  { raw, fault, hint }: { raw: () => string; fault: () => string | undefined; hint: () => string },
   context: RecordContext,
 ): string | null {
   if (Number.isNaN(north) && Number.isNaN(east)) return ''
   if (Number.isNaN(north)) return context.refuse('HALF_POSITION', 'There is a longitude but no latitude.')
   if (Number.isNaN(east)) return context.refuse('HALF_POSITION', 'There is a latitude but no longitude.')
   if (!Number.isFinite(north) || !Number.isFinite(east))
-    return context.refuse('BAD_VALUE', fault() ?? `The position ${raw()} is not a pair of numbers.`)
+    return context.refuse(
+      'BAD_VALUE',
+      fault() ?? `The position ${raw()} is not a pair of numbers. ${hint()}`.trimEnd(),
+    )
   return context.refuse('OUT_OF_RANGE', `The position ${raw()} is out of range.${rangeHint(north, east)}`)
 }
 

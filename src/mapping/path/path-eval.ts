@@ -1,6 +1,7 @@
 // path-eval.ts: the steps of a path as closures. A path of plain keys, which nearly all are, costs one call
 // for each key.
 
+import { NoResult } from './no-result.ts'
 import { assertNever } from '../../std/assert.ts'
 
 export type Step =
@@ -117,10 +118,15 @@ export function compileFindSelected({ key, value }: SelectStep): (list: readonly
   }
 }
 
+/** Of a text. More is no list of values of a vehicle, and takes memory for each. */
+const partsMax = 10_000
+const tooManyParts = new NoResult(`the text has more than ${partsMax} parts`)
+
 function compileSplit(separator: string): Walk {
   return (value) => {
     if (typeof value !== 'string') return undefined
-    const parts = value.split(separator)
+    const parts = value.split(separator, partsMax + 1)
+    if (parts.length > partsMax) return tooManyParts
     for (let at = 0; at < parts.length; at += 1) parts[at] = (parts[at] ?? '').trim()
     return parts
   }

@@ -2,7 +2,8 @@
 
 import { z } from 'zod'
 import { size } from '../../std/schema.ts'
-import { compressions, unpackedBytesDefault } from '../body/body.ts'
+import { compressions } from '../body/body.ts'
+import { usualLimits } from '../body/body-limits.ts'
 import { encodingNames, encodingsDescription } from '../encodings/encodings.ts'
 import { charsets } from '../body/text-charset.ts'
 
@@ -24,7 +25,7 @@ export const bodyFields = {
         '(NOT_UTF8) only where it is in a value that the source reads.',
     ),
   max_unpacked_bytes: size({ minBytes: 1024, maxBytes: 64 * 1024 ** 2 })
-    .prefault(`${unpackedBytesDefault / 1024}KiB`)
+    .prefault(`${usualLimits.unpackedBytesMax / 1024}KiB`)
     .describe(
       'Size of a message after it was unpacked, also of one of Sparkplug or Kura. A larger one becomes a dead letter ' +
         '(TOO_LARGE). A few bytes can unpack to a thousand times as many, which hold up all other messages while ' +

@@ -175,7 +175,7 @@ export const presetShape = {
     .default(1000)
     .describe(
       'Number of elements that `each` may select in one message. A message with more becomes a dead letter ' +
-        '(TOO_MANY): raise this number and requeue it, or have the sender make smaller messages. All payloads ' +
+        '(TOO_MANY), and so does one with more than 128 values for each of them: raise this number and requeue it, or have the sender make smaller messages. All payloads ' +
         'of a message are written at once, so a larger number needs more memory.',
     ),
   when: text(4096)

@@ -3,7 +3,8 @@
 // The schema has only the fields that are read. Others (properties, data sets, templates) are skipped and
 // never allocated (protobuf/).
 
-import { unpacked, unpackedBytesDefault } from '../body/body.ts'
+import { unpacked } from '../body/body.ts'
+import { usualLimits } from '../body/body-limits.ts'
 import { isRefused, readMessage, typesOf, type Long, type Refused } from '../protobuf/protobuf.ts'
 
 /** A missing field reads as zero, false or '', and is no own property. */
@@ -65,14 +66,14 @@ const schema = {
 const compressed = 'SPBV1.0_COMPRESSED'
 
 /** Total: no bytes make it throw. */
-export function readPayload(bytes: Buffer, unpackedBytesMax = unpackedBytesDefault): WirePayload | Refused {
+export function readPayload(bytes: Buffer, limits = usualLimits): WirePayload | Refused {
   const outer = readMessage(schema, bytes)
   if (isRefused(outer)) return outer
   const payload = outer as WirePayload & { uuid: string; body: Buffer }
   if (payload.uuid !== compressed) return payload
   const algorithm = payload.metrics.find(({ name }) => name.toLowerCase() === 'algorithm')?.stringValue
   const compression = algorithm?.toUpperCase() === 'GZIP' ? 'gzip' : 'zlib'
-  const inner = unpacked(payload.body, compression, unpackedBytesMax)
+  const inner = unpacked(payload.body, compression, limits)
   return Buffer.isBuffer(inner) ? (readMessage(schema, inner) as WirePayload | Refused) : inner
 }
 

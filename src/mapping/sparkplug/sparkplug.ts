@@ -23,6 +23,7 @@
 // A node gets at most one rebirth request in `rebirthEveryMs`. Order matters: a bridge that shares a
 // subscription over several connections makes gaps.
 
+import type { BodyLimits } from '../body/body-limits.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import { quote } from '../../std/quote.ts'
 import { createCache } from '../bounded-cache.ts'
@@ -54,7 +55,7 @@ export type SparkplugOptions = {
   nodesMax?: number
   bytesMax?: number
   rebirthEveryMs?: number
-  unpackedBytesMax?: number
+  limits?: BodyLimits
 }
 
 export type SparkplugDecoder = Omit<StatefulDecoder, 'counters'> & { counters(): SparkplugCounters }
@@ -88,7 +89,7 @@ export function createSparkplugDecoder({
   nodesMax = 10_000,
   bytesMax = 64 * mib,
   rebirthEveryMs = 60_000,
-  unpackedBytesMax,
+  limits,
 }: SparkplugOptions): SparkplugDecoder {
   const births = createBirths({ source, nodesMax, bytesMax })
   const requestedAt = createCache<EpochMs>(requestedMax)
@@ -110,7 +111,7 @@ export function createSparkplugDecoder({
     const decode = decoders[verb]
     return (bytes, arrivedAt, live) => {
       if (bytes.length === 0) return empty
-      const payload = readPayload(bytes, unpackedBytesMax)
+      const payload = readPayload(bytes, limits)
       if (isRefused(payload)) return live ? withWrites(payload, unreadableBirth(topic)) : payload
       return decode({ topic, payload, arrivedAt, live })
     }

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { limitsOf } from '../../../src/mapping/body/body-limits.ts'
 import { csvDecoder, type Separator } from '../../../src/mapping/encodings/csv-lines.ts'
 import { decodeScalar, decodeText } from '../../../src/mapping/encodings/plain-text.ts'
 import { decodeJson } from '../../../src/mapping/encodings/lenient-json.ts'
@@ -78,13 +79,16 @@ describe('CSV', () => {
     expect(valueIn(decodeCsv, text)).toBe('empty')
   })
 
-  test('has as many lines as the highest `max_records`; of more it is refused', () => {
+  test('has as many lines and fields as `max_records` is for; of more it is refused', () => {
     expect(valueIn(decodeCsv, 'a,b\n'.repeat(20_000))).toHaveLength(20_000)
-    expect(decodeCsv(Buffer.from('a\n'.repeat(20_001)))).toEqual({
-      kind: 'refused',
-      reason: 'TOO_MANY',
-      detail: 'The message has more than 20000 lines.',
-    })
+    expect(decodeCsv(Buffer.from('a,b\n'.repeat(400_000)), limitsOf(0, 20_000)).kind).toBe('value')
+    for (const text of [','.repeat(200_000), 'a,b\n'.repeat(30_000), '\n'.repeat(30_000)])
+      expect(decodeCsv(Buffer.from(text))).toEqual({
+        kind: 'refused',
+        reason: 'TOO_MANY',
+        detail:
+          'The message has more than 128000 values: 128 for each of 1000 records (max_records of the source).',
+      })
   })
 
   test('written by the rules is read back unchanged', () => {

@@ -1,0 +1,3 @@
+import { testHostileBodies } from './hostile-bodies.ts'
+
+testHostileBodies(300)
