@@ -109,7 +109,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     mapping: () => present.mapping,
   })
   const verdicts = createClockVerdicts({ ...keptDeps, mapping: () => present.mapping })
-  const monitor = createDeviceMonitor({ clock, ourTime, records, active })
+  const monitor = createDeviceMonitor({ clock: { ...clock, now: ourTime.now }, ourTime, records, active })
   const messages = createDeviceMessages({ records, mapping: () => present.mapping, ledger: deps.ledger })
   const decisions = createQuarantineDecisions({ ...keptDeps, mapping: () => present.mapping })
   /** Requests of persons run one after the other: two must not take the same dead letter or kept message. */

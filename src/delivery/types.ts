@@ -52,7 +52,7 @@ export type BatchView = {
   payloads: number
   /** JSON bytes of the payloads. */
   bytes: number
-  /** The timestamp in the batch. */
+  /** By the clock of this machine; in the batch it is a time of the service. */
   sealedAt: EpochMs
   state: BatchState
   held: Held | null

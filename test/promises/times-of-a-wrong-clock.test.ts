@@ -2,8 +2,9 @@
 // says of them is right, and no parked truck is silent since a day on which the gateway did not run.
 
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { DeviceView } from '../../src/ops/ops.ts'
+import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
 import { configText } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
@@ -11,7 +12,8 @@ import { eventually } from '../support/eventually.ts'
 import { createFastClock } from '../support/fast-clock.ts'
 import { newFolder } from '../support/folders.ts'
 import { testBootId, testKernel } from '../support/our-time.ts'
-import type { Device } from '../support/mqtt-device.ts'
+import { createDevice, type Device } from '../support/mqtt-device.ts'
+import { get } from '../support/ops-world.ts'
 import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
 
 const dayMs = 86_400_000
@@ -21,6 +23,11 @@ const toleranceMs = 60_000
 function settableClock(offMs: number): Clock & { set(offMs: number): void } {
   let off = offMs
   return { ...systemClock, now: () => systemClock.now() + off, set: (next) => void (off = next) }
+}
+
+const accountEnv = {
+  AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
+  AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
 }
 
 const unreachable = 'http://127.0.0.1:9'
@@ -332,3 +339,70 @@ test('quiet days are those of the true time, where the service says that the clo
   await pipeline.until(() => pipeline.codes().includes('DEVICES_SILENT'))
   expect(pipeline.condition('DEVICES_SILENT')).toMatchObject({ severity: 'info' })
 })
+
+const views = [
+  '/',
+  '/page/devices',
+  '/page/device?key=truck-2',
+  '/page/refused',
+  '/page/batches',
+  '/page/dead-letters',
+]
+const lists = [
+  ['devices'],
+  ['devices', 'show', 'truck-2'],
+  ['batches', 'list'],
+  ['dead-letters', 'list', '--each'],
+]
+
+test.each([-3, 3])(
+  'no age is hours off where the clock is, by %i hours, and the service says so',
+  async (hours) => {
+    const trueNow = Date.now.bind(Date)
+    // The gateway and its commands have the clock of one machine; the service has the right one.
+    vi.spyOn(Date, 'now').mockImplementation(() => trueNow() + hours * 3_600_000)
+    onTestFinished(() => void vi.restoreAllMocks())
+    const pipeline = await startPipeline({
+      clock: { ...systemClock, now: trueNow },
+      config: configText({
+        broker:
+          '{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { users: [{ name: fleet, password: "${env:PASSWORD}" }] } }',
+      }),
+      deps: { clock: systemClock, env: { ...accountEnv, PASSWORD: 'right' } },
+    })
+    const port = Number(new URL(pipeline.gateway.addresses.mqtt[0] ?? '').port)
+    async function send(name: string, ...payloads: string[]) {
+      const device = await createDevice({ port, clientId: name })
+      onTestFinished(() => device.destroy())
+      await device.connect({ username: 'fleet', password: Buffer.from('right') })
+      for (const [index, payload] of payloads.entries())
+        device.publish({ topic: topicOf(name), payload, messageId: index + 1 })
+      await device.acked(payloads.length)
+      return device
+    }
+    const position = (n: number) => messageOf(n, { ts: trueNow() + n })
+    await send('truck-1', position(1))
+    await pipeline.until(() => pipeline.status().clock.known)
+    const truck = await send('truck-2', position(1), 'no JSON')
+    truck.destroy()
+    const refused = await createDevice({ port, clientId: 'truck-2' })
+    onTestFinished(() => refused.destroy())
+    await refused.connect({ username: 'fleet', password: Buffer.from('wrong') })
+    await pipeline.until(() => pipeline.status().totals.delivered === 2)
+    pipeline.sandbox.setFaults({ always: 500 })
+    await send('truck-3', position(1))
+    await pipeline.until(() => pipeline.status().lanes.some(({ sealed }) => sealed > 0))
+
+    const { ops, control } = pipeline.gateway.addresses
+    const pages = views.map(async (path) => (await get(ops, path, { headers: { accept: 'text/html' } })).text)
+    const texts = lists.map(async (words) => (await runCli([...words, '--url', control])).stdout)
+    for (const [index, text] of (await Promise.all([...texts, ...pages])).entries()) {
+      const ages =
+        text.replaceAll(/<[^>]*>/g, ' ').match(/.*\b(in \d+ h|\d h( \d+ min| \d+ s)? ago).*/g) ?? []
+      expect([[...lists, ...views][index], ages]).toEqual([[...lists, ...views][index], []])
+    }
+    // The refusal came after the last message.
+    const { state, why } = await view(pipeline, 'truck-2')
+    expect([state, why]).toEqual(['refused', expect.stringMatching(/the last time (just now|\d+ s ago)/)])
+  },
+)

@@ -242,7 +242,8 @@ export function createBatchControl(deps: Deps): PipelineBatchControl {
       role: role.kind,
       payloads,
       bytes,
-      sealedAt: timestamp,
+      // The timestamp is one of the service; people see it beside times of this machine.
+      sealedAt: timestamp - (signingAt() - clock.now()),
       state: running ? 'in flight' : held === null ? 'waiting' : 'held',
       held,
       submissions,

@@ -106,13 +106,13 @@ function isFound({ device, assetId, client }: DeviceView, wanted: string): boole
 type WantedDevice = { key: string; messages: boolean; explain: boolean; signal: AbortSignal }
 
 export async function deviceOf(
-  { stages: { mapping }, now }: Pick<HttpSource, 'stages' | 'now'>,
+  { stages: { mapping }, ourNow }: Pick<HttpSource, 'stages' | 'ourNow'>,
   { key, messages: withMessages, explain, signal }: WantedDevice,
 ): Promise<JsonAnswer> {
   if (!mapping) return starting()
   const found = mapping.device(key)
   const value = found && {
-    now: isoTime(now()),
+    now: isoTime(ourNow()),
     ...found,
     messagesByHour: mapping.messagesByHour(found.device),
   }

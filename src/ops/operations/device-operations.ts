@@ -85,7 +85,7 @@ export const deviceOperations: readonly Operation[] = [
       const list = await devicesOf(source.stages, { ...selection, sort }, turn)
       if (list === null) return starting()
       const devices = hours ? await withHours(source.stages, list.devices, turn) : list.devices
-      return ok({ now: isoTime(source.now()), ...list, devices })
+      return ok({ now: isoTime(source.ourNow()), ...list, devices })
     },
     text: devicesText,
   }),

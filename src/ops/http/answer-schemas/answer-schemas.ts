@@ -186,7 +186,7 @@ const batchShape = {
   role: z.string().describe('Role of its lane.'),
   payloads: count().describe('Payloads in it.'),
   bytes: bytes().describe('JSON bytes of its payloads.'),
-  sealedAt: time().describe('The timestamp in it.'),
+  sealedAt: time().describe('When it was sealed. The timestamp in it is by the clock of the service.'),
   state: batchState,
   held: record({
     reason: heldReason.describe('Stable code.'),

@@ -18,7 +18,10 @@ import { blocksView } from '../shown-blocks.ts'
 import type { DeviceRow } from './devices-page.ts'
 
 export type DeviceShown = {
+  /** By the gateway. */
   now: string
+  /** By the clock of the machine, which may be wrong: the times of kept messages are by it. */
+  machineNow: string
   device: DeviceRow
   messages: readonly ShownMessage[]
   /** Messages that were not kept. */
@@ -96,13 +99,13 @@ function acceptSection({ device, access }: DeviceShown): Html {
   </section>`
 }
 
-function keptSections({ deadLetters, quarantine, device, access, now }: DeviceShown): Html {
+function keptSections({ deadLetters, quarantine, device, access, machineNow }: DeviceShown): Html {
   return html`${
     deadLetters !== null &&
     deadLetters.deadLetters.length > 0 &&
     html`<section aria-labelledby="dead-title">
       <h2 id="dead-title">Dead letters</h2>
-      ${blocksView([deadLetterTable(isoTimes(deadLetters.deadLetters), Date.parse(now))])}
+      ${blocksView([deadLetterTable(isoTimes(deadLetters.deadLetters), Date.parse(machineNow))])}
       <p>
         <a href="${link('/page/dead-letters', { device: device.device })}">All dead letters of this device</a>
       </p>
@@ -112,7 +115,7 @@ function keptSections({ deadLetters, quarantine, device, access, now }: DeviceSh
     quarantine.messages.length > 0 &&
     html`<section aria-labelledby="quarantine-title">
       <h2 id="quarantine-title">In quarantine</h2>
-      ${blocksView(quarantinedText(isoTimes(quarantine), { now: Date.parse(now) }))}
+      ${blocksView(quarantinedText(isoTimes(quarantine), { now: Date.parse(machineNow) }))}
       ${changes(access, [
         ...(device.listed
           ? [

@@ -5,6 +5,7 @@
 // the stages cannot give yet is answered as a problem, which http-routing shows.
 
 import { z } from 'zod'
+import { isoTime } from '../../../std/clock.ts'
 import { bounded } from '../../../std/quote.ts'
 import type { MappingStage } from '../../types.ts'
 import type { HistorySpan } from '../../history/history.ts'
@@ -119,11 +120,12 @@ export const viewRoutes: readonly Route[] = [
       ...deviceFilters,
       from: integer('Number of the first one, from 0.', { min: 0, max: 10_000_000 }),
     },
-    async shown({ source, values: { from = 0, sort = 'state', ...filter }, turn }, { now }) {
+    async shown({ source, values: { from = 0, sort = 'state', ...filter }, turn }) {
       const limit = from + devicesPerPage
       const list = await devicesOf(source.stages, { ...filter, limit, sort }, turn)
       if (list === null) return starting()
       const devices = await withHours(source.stages, list.devices.slice(from, limit), turn)
+      const now = isoTime(source.ourNow())
       const body = devicesView({ ...list, now, filter, sort, from, perPage: devicesPerPage, devices })
       return { title: 'Devices', isLive: true, body }
     },
@@ -132,14 +134,15 @@ export const viewRoutes: readonly Route[] = [
     path: '/page/device',
     summary: 'Shows one device: its state, its last messages, and what was kept of it.',
     parameters: { key: requiredText('The key of the device.') },
-    async shown(request, { now }) {
+    async shown(request, { now: machineNow }) {
       const { source, values } = request
       const { mapping, deadLetters } = source.stages
       const device = mapping?.device(values.key) ?? null
       if (!mapping || device === null)
         return deviceOf(source, { key: values.key, messages: false, explain: false, signal: request.signal })
       const body = deviceView({
-        now,
+        now: isoTime(source.ourNow()),
+        machineNow,
         device: { ...device, messagesByHour: mapping.messagesByHour(values.key) },
         ...(await lastMessages(mapping, request)),
         deadLetters: (await deadLetters?.list({ device: values.key }, keptShown)) ?? null,
@@ -175,7 +178,7 @@ export const viewRoutes: readonly Route[] = [
     async shown({ source, turn }, status) {
       const list = await devicesOf(source.stages, { limit: 1000, state: 'refused', sort: 'state' }, turn)
       if (list === null) return starting()
-      const body = refusedView({ now: status.now, clients: list.clients, status })
+      const body = refusedView({ now: isoTime(source.ourNow()), clients: list.clients, status })
       return { title: 'Refused connections', isLive: true, body }
     },
   }),
