@@ -8,17 +8,31 @@ import { SkippedTests } from './test/all/skipped-tests.ts'
 keepCompiledCode()
 keepFoldersOnDisk()
 
-/** They take longest. At the end they would run alone, on one processor. */
+/** They take or wait longest. At the end they would run alone, on one processor. */
 const first = [
   'test/simulation/simulation.test.ts',
-  'test/delivery/provider-pipeline/provider-pipeline.test.ts',
+  'test/promises/reloads-reach-options.test.ts',
+  'test/promises/lost-fields.test.ts',
+  'test/promises/silent-trucks.test.ts',
+  'test/promises/times-of-a-wrong-clock.test.ts',
+  'test/app/ways-of-not-working.test.ts',
+  'test/app/new-spool.test.ts',
+  'test/cli/status-command.test.ts',
+  'test/ingest/mqtt/sessions.test.ts',
+  // Their rows are in YAML beside them: vitest takes small files for quick ones.
+  'test/ingest/broker/device-stories.test.ts',
+  'test/ops/http/request-rights/login.test.ts',
+  'test/cli/command-cases.test.ts',
+  'test/config/config-cases.test.ts',
 ]
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isFirst = ({ moduleId }: TestSpecification) => first.some((path) => moduleId.endsWith(path))
-    const sorted = await super.sort(files)
-    return [...sorted.filter(isFirst), ...sorted.filter((file) => !isFirst(file))]
+    const placeOf = ({ moduleId }: TestSpecification) => {
+      const place = first.findIndex((path) => moduleId.endsWith(path))
+      return place === -1 ? first.length : place
+    }
+    return (await super.sort(files)).toSorted((a, b) => placeOf(a) - placeOf(b))
   }
 }
 
@@ -39,8 +53,8 @@ export default defineConfig({
     // changed environment, no listener of signals, no open handle.
     pool: 'forks',
     isolate: false,
-    // One more than there are processors: most of the time a test waits for a disk, a socket or another process.
-    maxWorkers: availableParallelism() + 1,
+    // Two more than there are processors: most of the time a test waits for a disk, a socket or another process.
+    maxWorkers: availableParallelism() + 2,
     setupFiles: ['test/support/property-seed.ts'],
     testTimeout: 30_000,
     hookTimeout: 30_000,

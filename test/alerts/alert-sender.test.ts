@@ -74,9 +74,9 @@ function world({ settings: more = {}, sending }: NonNullable<Given>, stored: Sen
     is: (conditions: OpenCondition[], other: Partial<Situation> = {}) => {
       situation = { ...situation, conditions, ...other }
     },
-    async pass(ms: number) {
-      for (let past = 0; past < ms; past += 1000) {
-        await clock.advance(Math.min(1000, ms - past))
+    async pass(ms: number, stepMs = 1000) {
+      for (let past = 0; past < ms; past += stepMs) {
+        await clock.advance(Math.min(stepMs, ms - past))
         sender.look(situation)
         await turn()
       }
@@ -229,7 +229,7 @@ test('at the limit of the hour one alert says how many changes wait, and until w
 test('the summary of the day comes once a day at its time, with all that is open', async () => {
   const { clock, is, pass, alerts } = world({ settings: { digestAt: 7 * 60 } }, null)
   is([condition('DEVICE_SILENT', { causes: ['truck-1'] })])
-  await pass(48 * hourMs)
+  await pass(48 * hourMs, 60_000)
   const digests = alerts.filter(({ digest }) => digest !== null)
   expect(digests).toHaveLength(2)
   for (const { createdAt, digest } of digests) {

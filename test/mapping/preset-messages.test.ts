@@ -37,7 +37,7 @@ test('a page of Samsara becomes a payload of its own for each reading, up to 10,
       expect(sent).toHaveLength(2 * readings)
       expect(new Set(sent.map(({ payloadId }) => payloadId)).size).toBe(2 * readings)
     }),
-    { numRuns: 10 },
+    { numRuns: 4 },
   )
   expect(map('samsara', page(512, 5000))).toMatchObject({ kind: 'payloads' })
   expect(verdictOf(map('samsara', page(512, 5001)))).toBe('TOO_MANY')
