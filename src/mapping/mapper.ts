@@ -153,6 +153,7 @@ export function createMapper(
       captures: noCaptures,
       root: undefined,
       others: null,
+      flagged: null,
       owner: null,
       isLossNoted: false,
       noted: null,
@@ -238,6 +239,10 @@ export function createMapper(
       case 'value': {
         const device = route.entry?.device ?? ''
         if (decoded.omitted) for (const key of decoded.omitted) withheld.omit(device, `${source.name}|${key}`)
+        if (decoded.flagged !== undefined) {
+          at.flagged = decoded.flagged
+          withheld.implausible(device, { key: `${source.name}|${decoded.flagged}`, isSent: true }, null)
+        }
         const result = mapRecords(at, route, decoded, recordsDeps)
         // A record of several messages has no sender when it closes.
         if (result.kind === 'part')

@@ -136,6 +136,7 @@ export type Decoded =
   /**
    * `omitted`: values that were left out, as `field|why` each. `badByteAt`: the first byte, from 1 on, that
    * is not UTF-8; texts have U+FFFD there. `broken`: texts in the list that could not be read, and why.
+   * `flagged`: what is doubtful of the whole, as `field|why`; it is read nevertheless.
    */
   | {
       kind: 'value'
@@ -143,6 +144,7 @@ export type Decoded =
       omitted?: readonly string[]
       badByteAt?: number
       broken?: ReadonlyMap<string, string>
+      flagged?: string
     }
   | { kind: 'empty' }
   /** Not telemetry, such as a login packet. `reason` is one of a bounded set of texts. */

@@ -143,6 +143,31 @@ test.each([
   expect(pipeline.status().spool.deadLetters).toBe(1)
 })
 
+test('UTF-8 that is read as Latin-1 is sent and counted, and never changed', async () => {
+  const city = (text: string, charset: BufferEncoding) =>
+    Buffer.from(JSON.stringify({ ts: rowTime, lat: 48, lon: 9, city: text }), charset)
+  const row = (charset: string | undefined, message: Buffer): Row => ({
+    source: { charset },
+    map: { fields: { city: { path: 'city', type: 'text' } } },
+    messages: [message],
+  })
+  const results = await resultsOf({
+    wrong: row('latin1', city('Z\u00fcrich', 'utf8')),
+    right: row('latin1', city('Z\u00fcrich', 'latin1')),
+    ascii: row('latin1', city('Bern', 'utf8')),
+    marked: row('latin1', Buffer.concat([Buffer.from('efbbbf', 'hex'), city('Z\u00fcrich', 'utf8')])),
+    none: row(undefined, city('Z\u00fcrich', 'utf8')),
+  })
+  const found = Object.entries(results).map(([name, { sent, flagged }]) => [name, sent[0]?.['city'], flagged])
+  expect(found).toEqual([
+    ['wrong', 'Z\u00c3\u00bcrich', ['text: UTF-8, read as latin1']],
+    ['right', 'Z\u00fcrich', []],
+    ['ascii', 'Bern', []],
+    ['marked', 'Z\u00fcrich', []],
+    ['none', 'Z\u00fcrich', []],
+  ])
+})
+
 test('a message of very many values is a dead letter, in every encoding', async () => {
   const commas = ','.repeat(400_000)
   const objects = Array.from({ length: 70_000 }, () => ({}))

@@ -33,8 +33,9 @@ export type RowResult = {
   sent: SentPayload[]
   /** Reasons of dead letters, of messages in quarantine, and of ignored ones. */
   refused: string[]
-  /** What was omitted, as `field: why`, sorted. */
+  /** What was omitted, as `field: why`, sorted; and what was sent although it is doubtful. */
   omitted: string[]
+  flagged: string[]
 }
 
 /** A minute ago, to the second. */
@@ -76,15 +77,22 @@ export async function resultsOf(
           refused: reasons.flatMap(({ source, reason, messages: count }) =>
             source === id ? Array<string>(count).fill(reason) : [],
           ),
-          omitted: mapping.omitted
-            .flatMap(({ source, field, reason, values }) =>
-              source === id ? Array<string>(values).fill(`${field}: ${reason}`) : [],
-            )
-            .sort(),
+          omitted: countedOf(mapping.omitted, id),
+          flagged: countedOf(mapping.flagged, id),
         },
       ]
     }),
   )
+}
+
+type Counted = { source: string; field: string; reason: string; values: number }
+
+function countedOf(list: readonly Counted[], id: string): string[] {
+  return list
+    .flatMap(({ source, field, reason, values }) =>
+      source === id ? Array<string>(values).fill(`${field}: ${reason}`) : [],
+    )
+    .sort()
 }
 
 type NamedRow = { name: string; row: Row; id: string }

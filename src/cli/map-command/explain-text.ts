@@ -19,7 +19,7 @@ const partsMax = 12
 
 /** `result` is the result of the message, in words. */
 export function explainedText(explained: Explained, result: string, width: number): string {
-  const { topic, values, declined, records, unread } = explained
+  const { topic, values, declined, records, body, unread } = explained
   const lines = [`${visible(topic ?? 'collected messages')}: ${visible(oneLine(result))}`]
   for (const source of declined) lines.push(...declinedLines(source).map((line) => `  ${line}`))
   for (const { name, wanted, value } of values)
@@ -28,6 +28,7 @@ export function explainedText(explained: Explained, result: string, width: numbe
     if (records.length > 1) lines.push(`  record ${index + 1} of ${records.length}`)
     lines.push(...recordLines(record, width - 2).map((line) => `  ${line}`))
   }
+  if (body !== null) lines.push(`  the body is doubtful: ${visible(body)} (\`charset\` of the source)`)
   if (unread !== null && (unread.keys.length > 0 || unread.partOf !== undefined))
     lines.push(`  not read: ${unreadLine(unread)}`)
   return `${lines.join('\n')}\n`

@@ -6,6 +6,7 @@
 // A message that does not begin like gzip or zlib is read as it is, since devices that learn to compress do
 // so one by one. What is refused says which other options would read it (body-kinds.ts).
 
+import { isAscii, isUtf8 } from 'node:buffer'
 import { gunzipSync, inflateRawSync, inflateSync } from 'node:zlib'
 import { messageOf } from '../../std/gateway-error.ts'
 import { bounded } from '../../std/quote.ts'
@@ -36,8 +37,16 @@ export function compileBody(decode: Decode, options: BodyOptions): Decode {
     const plain = compression === undefined ? bytes : plainOf(bytes, compression, limits)
     if (!Buffer.isBuffer(plain)) return plain
     const text = charset === undefined ? plain : utf8Of(plain, charset)
-    return hinted(decode(text, limits), plain, options)
+    const decoded = hinted(decode(text, limits), plain, options)
+    const isDoubtful =
+      charset === 'latin1' && text !== plain && decoded.kind === 'value' && isOtherUtf8(plain)
+    return isDoubtful ? { ...decoded, flagged: 'text|UTF-8, read as latin1' } : decoded
   }
+}
+
+/** Texts of Latin-1 with letters beyond ASCII are UTF-8 by chance only, once in many thousands. */
+function isOtherUtf8(bytes: Buffer): boolean {
+  return !isAscii(bytes) && isUtf8(bytes)
 }
 
 function hinted(decoded: Decoded, bytes: Buffer, options: BodyOptions): Decoded {

@@ -78,6 +78,8 @@ export type Explained = {
   /** In the order in which they were asked. */
   declined: readonly DeclinedSource[]
   records: readonly ExplainedRecord[]
+  /** What is doubtful of the body, in words; null where nothing is. */
+  body: string | null
   /** The keys of the message that nothing reads; null where it cannot be said. */
   unread: UnreadKeys | null
 }
@@ -132,6 +134,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
       values,
       declined: declined.take(),
       records,
+      body: all[0]?.reading.at.flagged?.replace('|', ': ') ?? null,
       unread: unread && nearMissing(unread, records),
     }
   }
@@ -147,6 +150,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
       values: [],
       declined: [],
       records,
+      body: null,
       unread: first && nearMissing(first, records),
     }
   }

@@ -14,7 +14,7 @@ export type WithheldCounts = {
   readonly flagged: Map<string, number>
   /** `device` is '' where it is not known. `ofDevice` says more, and is counted for the device alone. */
   omit(device: string, key: string, ofDevice?: string): void
-  implausible(device: string, finding: Finding, value: number): void
+  implausible(device: string, finding: Pick<Finding, 'key' | 'isSent'>, value: number | null): void
   ofDevice(device: string): readonly WithheldValue[]
 }
 
@@ -34,7 +34,11 @@ export function createWithheldCounts(): WithheldCounts {
     count(device, ofDevice, false, null)
   }
 
-  function implausible(device: string, { key, isSent }: Finding, value: number): void {
+  function implausible(
+    device: string,
+    { key, isSent }: Pick<Finding, 'key' | 'isSent'>,
+    value: number | null,
+  ): void {
     const counts = isSent ? flagged : omitted
     counts.set(key, (counts.get(key) ?? 0) + 1)
     count(device, key, isSent, value)

@@ -55,7 +55,7 @@ export function createCollectedReader(deps: Deps): CollectedReader {
     const others: MessageAt['others'] = []
     const whole = extract === null ? record : extract(record, { captures, others })
     const of = { captures, root: whole, others, notes: when.live ? notes : null }
-    const at = { message: null, ...when, ...of, owner: null, isLossNoted: false, noted: null }
+    const at = { message: null, ...when, ...of, flagged: null, owner: null, isLossNoted: false, noted: null }
     return new Reading(counts, at, whole, undefined)
   }
 }

@@ -49,6 +49,8 @@ export type MessageAt = {
   root: unknown
   /** Values on a bus of it that are not selected; null where nothing is unpacked. */
   others: OtherController[] | null
+  /** As in `Decoded`; null where nothing is doubtful. */
+  flagged: string | null
   /** The device of the message, or of its last record; null while it is not known. */
   owner: NotedDevice | null
   /** The records that gave no payload are noted one by one. */
