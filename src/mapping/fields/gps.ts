@@ -14,6 +14,7 @@ import type { WriteMembers } from './member-fields.ts'
 import { degreesOfMinutes, type Convert } from './units.ts'
 import { withoutResult } from '../path/no-result.ts'
 import { numberFrom, shown } from '../path/value.ts'
+import { isUnsetCoordinate } from '../plausibility/unset-numbers.ts'
 import type { Up, RecordContext } from '../types.ts'
 
 /** Of the topic. */
@@ -29,7 +30,7 @@ export type ReadNumber = (record: unknown, root: unknown, up: Up, captures?: Cap
 const nowhere = { north: 1, east: 2 }
 
 /** Around the place where the equator meets the meridian of Greenwich. */
-export function isNearNowhere(north: number, east: number): boolean {
+function isNearNowhere(north: number, east: number): boolean {
   return north < nowhere.north && north > -nowhere.north && east < nowhere.east && east > -nowhere.east
 }
 
@@ -79,7 +80,8 @@ export function compileGps({ latitude, longitude, members, bit }: GpsFields): Wr
         ''
       return refused(north, east, { raw, fault, hint }, context)
     }
-    if (isNowhere(north, east) || (north === latitude.minusOne && east === longitude.minusOne)) {
+    const isMinusOne = north === latitude.minusOne && east === longitude.minusOne
+    if (isMinusOne || isNowhere(north, east) || (north === east && isUnset(latitude, context))) {
       context.zeroPosition = true
       return ''
     }
@@ -92,10 +94,23 @@ export function compileGps({ latitude, longitude, members, bit }: GpsFields): Wr
   return notingWritten(longitude, notingWritten(latitude, write))
 }
 
-/** What receivers without a fix report: zeros, integers at their limits, and -1 whatever the unit is. */
-function isNowhere(north: number, east: number): boolean {
-  if (isNearNowhere(north, east)) return true
-  return north === 90 || north === -90 || (north === -1 && east === -1)
+/**
+ * What receivers without a fix report: zeros, integers at their limits, such as 90 and 180 or a step below,
+ * and -1 whatever the unit is. Also one number for both, which no receiver has measured: 65.535, 65.535.
+ */
+export function isNowhere(north: number, east: number): boolean {
+  if (isNearNowhere(north, east) || (north === -1 && east === -1)) return true
+  const pole = Math.abs(north)
+  if (pole === 90 || (pole > nearPole && Math.abs(east) > nearPole + 90)) return true
+  return north === east && isUnsetCoordinate(north)
+}
+
+/** A step of 15 bits below 90. */
+const nearPole = 89.99
+
+/** As the device wrote it. */
+function isUnset({ raw }: Coordinate, { record, root, up, captures }: RecordContext): boolean {
+  return isUnsetCoordinate(numberFrom(raw(record, root, up, captures)))
 }
 
 function refused(

@@ -3,16 +3,11 @@
 
 import { assertNever } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import {
-  hasGrown,
-  isUnsetNumber,
-  judge,
-  type CounterReset,
-  type CounterVerdict,
-} from '../memory/counter-memory.ts'
+import { hasGrown, judge, type CounterReset, type CounterVerdict } from '../memory/counter-memory.ts'
 import type { CounterState, DeviceMemory } from '../memory/device-memory.ts'
 import type { Memory } from '../memory/memory.ts'
 import { numberFrom } from '../path/value.ts'
+import { isUnsetNumber } from '../plausibility/unset-numbers.ts'
 import type { Reading } from '../read/reading.ts'
 import type { Finding } from '../types.ts'
 import type { JudgedCounter } from './judged-counters.ts'

@@ -25,6 +25,7 @@
 // `judge` is pure: it gives the next state and changes nothing.
 
 import type { EpochMs } from '../../std/clock.ts'
+import { decimalsOf, isUnsetNumber } from '../plausibility/unset-numbers.ts'
 import type { CounterReading, CounterState } from './device-memory.ts'
 
 export type CounterRule = {
@@ -64,9 +65,6 @@ const agreeingMs = 600_000
 const countedMax = 20
 const countedEveryMs = 60_000
 const withheldMs = 24 * hourMs
-
-/** Of a number below 0.000001, which is written with an exponent. */
-const mostDecimals = 7
 
 /** A difference of floats that equals a step may be a little larger. */
 const rounding = 1 + 1e-6
@@ -159,24 +157,6 @@ function looksPlaceholder(value: number, { step }: CounterRule): boolean {
   return isUnsetNumber(value) || (step > 0 && isUnsetNumber(Number((value / step).toPrecision(12))))
 }
 
-/** 16777.215 is 2^24 - 1 with a point in it, 99999.9 are nines. */
-export function isUnsetNumber(value: number): boolean {
-  const digits = Math.round(value * 10 ** Math.min(decimalsOf(value), mostDecimals))
-  return unsetNumbers.has(digits)
-}
-
-/**
- * Of 31 bits and a sign the smallest one is 0x80000000. The neighbour of the largest one says that there is
- * an error, such as 65534. Five nines may be the true hours of an engine.
- */
-const unsetNumbers: ReadonlySet<number> = new Set([
-  0,
-  ...[8, 15, 16, 20, 23, 24, 30, 31, 32].map((bits) => 2 ** bits - 1),
-  ...[16, 24, 32].map((bits) => 2 ** bits - 2),
-  2 ** 31,
-  ...[6, 7, 8, 9, 10].map((digits) => 10 ** digits - 1),
-])
-
 /**
  * It would be plausible in another unit. The vehicle may have driven on, but not for weeks: else nearly every
  * other counter would be one.
@@ -223,12 +203,4 @@ function compareLate(state: CounterReading, late: CounterReading, rule: CounterR
 /** Of the finer of both readings: 48211 may stand for 48211.0. */
 function finestStep(before: number, now: number): number {
   return 10 ** -Math.max(decimalsOf(before), decimalsOf(now))
-}
-
-/** A number of JavaScript is written with as few digits as it needs, as the texts of signals are. */
-function decimalsOf(value: number): number {
-  const text = String(value)
-  const point = text.indexOf('.')
-  if (text.includes('e')) return value < 1 ? mostDecimals : 0
-  return point === -1 ? 0 : text.length - point - 1
 }

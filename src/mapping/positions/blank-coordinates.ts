@@ -1,11 +1,12 @@
 // blank-coordinates.ts: coordinates that a tracker sends when it has no position.
 //
 //   zeros          0 and 0; 0 in one of them, where a decoder has no value; all bits set, -0.000001 in both
+//   limits         as for all positions (../fields/gps.ts)
 //   a full integer the largest or smallest of 24, 28 or 32 bits, in steps of the decoder: 214.7483647
 //
 // A full integer is outside of the range of a coordinate, so no real position is lost by this.
 
-import { isNearNowhere } from '../fields/gps.ts'
+import { isNowhere } from '../fields/gps.ts'
 import { decimalIn } from '../path/value.ts'
 
 type Coordinates = { latitude: unknown; longitude: unknown }
@@ -17,7 +18,7 @@ export function isBlank({ latitude, longitude }: Coordinates): boolean {
   const north = degreesOf(latitude)
   const east = degreesOf(longitude)
   if (north === 0 || east === 0) return true
-  if (isNearNowhere(north, east)) return true
+  if (isNowhere(north, east)) return true
   return (Math.abs(north) > 90 && isFull(north)) || (Math.abs(east) > 180 && isFull(east))
 }
 

@@ -58,7 +58,7 @@ export const fixSchema = z
   })
   .describe(
     'How to tell whether a message has a valid position. Where it has none, `no_fix` applies. A position ' +
-      'near 0, 0 (in the sea), of -1, -1 and of a pole is never valid.',
+      'near 0, 0 (in the sea), of -1, -1, of a pole, and of one largest number for both (65.535, 65.535) is never valid.',
   )
 
 export const rememberSchema = z
