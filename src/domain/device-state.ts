@@ -28,7 +28,8 @@ export const deviceStates = {
   },
   id_shared: {
     words: 'client id shared',
-    meaning: 'Devices whose client id another client uses, too: they close the connections of each other.',
+    meaning:
+      'Devices whose client id another client uses, too: they close the connections of each other, or one keeps the other out.',
   },
   clock_wrong: { words: 'clock wrong', meaning: 'Devices whose clock is off by a day or more.' },
   no_position: {
@@ -85,11 +86,12 @@ const refusedMs = 600_000
 
 export function deviceStateOf(facts: DeviceFacts): DeviceState {
   if (facts.isRefused) return 'refused'
+  // Before what may follow from it: its client does not get in.
+  if (facts.isIdShared) return 'id_shared'
   if (facts.isSilent) return 'silent'
   if (facts.isRepeating) return 'repeating'
   if (facts.isLost) return 'not_mapped'
   if (isNotAccepted(facts)) return 'not_accepted'
-  if (facts.isIdShared) return 'id_shared'
   if (Math.abs(facts.skewMs ?? 0) >= dayMs) return 'clock_wrong'
   const { positionArrivedAt, lastMappedAt } = facts
   if (positionArrivedAt !== null && (lastMappedAt ?? 0) - positionArrivedAt >= dayMs) return 'no_position'

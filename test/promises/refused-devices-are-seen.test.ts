@@ -1,7 +1,16 @@
-// A device of which the service refuses each payload is not shown as one that sends, though its payloads are retried.
+// A device that is refused is not shown as one that sends, nor with the state of another: by the service, where its
+// payloads are retried, or by the broker, where another client has its client id.
 
-import { expect, test } from 'vitest'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../src/std/clock.ts'
 import { runCli } from '../support/cli-world.ts'
+import { configText } from '../support/config-text.ts'
+import { eventually } from '../support/eventually.ts'
+import { createFastClock } from '../support/fast-clock.ts'
+import { newFolder } from '../support/folders.ts'
+import { createDevice } from '../support/mqtt-device.ts'
 import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
 
 test('a device is not accepted from its third refused payload on, and not by its first one', async () => {
@@ -29,4 +38,53 @@ test('a device is not accepted from its third refused payload on, and not by its
   expect(list.map(({ device, lastRefused: { outcome, times } }) => [device, outcome, times])).toEqual([
     ['truck-2', 'retried', 3],
   ])
+})
+
+test('a device whose client id another client holds says who that is, and is no silent one', async () => {
+  const folder = await newFolder()
+  await writeFile(join(folder, 'devices.csv'), 'device,asset_id\ntruck-1,TRK-1\ntruck-2,TRK-2\n')
+  const user = (name: string) => `{ name: ${name}, password: "\${env:PASSWORD}" }`
+  const pipeline = await startPipeline({
+    folder,
+    clock: createFastClock(20),
+    config: configText({
+      broker: `{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { users: [${['truck-1', 'truck-2', 'spare'].map(user).join(', ')}] } }`,
+      more: 'devices: { file: devices.csv }',
+    }),
+    deps: { env: { ...process.env, AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x', PASSWORD: 'right' } },
+  })
+  const { control, mqtt } = pipeline.gateway.addresses
+  async function connect(clientId: string, username: string) {
+    const device = await createDevice({ port: Number(new URL(mqtt[0]!).port), clientId })
+    onTestFinished(() => device.destroy())
+    const { returnCode } = await device.connect({ username, password: Buffer.from('right') })
+    return { device, returnCode }
+  }
+  const shown = async (name: string) => (await runCli(['devices', 'show', name, '--url', control])).stdout
+  const counts = () => pipeline.status().devices
+
+  const { device: truck } = await connect('truck-1', 'truck-1')
+  truck.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
+  await truck.acked(1)
+  truck.destroy()
+  // The second one was never heard of.
+  for (const name of ['truck-1', 'truck-2']) {
+    await eventually(async () => (await connect(name, 'spare')).returnCode === 0)
+    expect((await connect(name, name)).returnCode).toBe(2)
+    expect(await shown(name)).toMatch(
+      new RegExp(
+        `client id shared.*Its client id "${name}" is held by the client that is connected as "spare" from 127.0.0.1, since 20.*` +
+          `Another one comes with it as "${name}" from 127.0.0.1 and is refused, the last time`,
+        's',
+      ),
+    )
+  }
+  // The first one is silent by then, too: it is counted once.
+  const untilMs = systemClock.monotonic() + 3000
+  await pipeline.until(() => systemClock.monotonic() > untilMs && counts().idShared === 2)
+  expect(counts()).toMatchObject({ silent: 0, refused: 0, neverSent: 0 })
+  const listed = await runCli(['devices', '--state', 'id_shared', '--url', control])
+  expect(
+    listed.stdout.match(/^truck-\d.*client id shared.*held by the client that is connected as "spare"/gm),
+  ).toHaveLength(2)
 })

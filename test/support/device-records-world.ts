@@ -68,6 +68,7 @@ export function clientView(clientId: string, more: Partial<ClientView> = {}): Cl
     willCame: false,
     takeOvers: 0,
     sharedAt: null,
+    rival: null,
     refusedMessages: 0,
     messageRefusedAt: null,
     refusedAt: null,

@@ -6,7 +6,7 @@ import { assertNever } from '../../std/assert.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import { deviceStateOf } from '../../domain/device-state.ts'
 import type { DeviceRecordView, Loss, Repeating } from '../../device-records/device-records.ts'
-import { isShared, type ClientView } from '../../ingest/ingest.ts'
+import { holderText, isShared, type ClientView } from '../../ingest/ingest.ts'
 import type { DeviceView } from '../../ops/ops.ts'
 
 /** `topics`: those that sources take, for messages that none took. */
@@ -23,6 +23,7 @@ export function stateOf({ record, ...known }: Found): State {
   const lastAt = record?.lastSeen ?? null
   if (record === null || lastAt === null) {
     if (client !== null && isRefused(client, lastAt)) return refusedState(client, now)
+    if (client !== null && client.rival !== null && isShared(client, now)) return sharedState(client, now)
     return withoutRecord('The device table has it, and no message of it has come.', known)
   }
   const { loss } = record
@@ -58,7 +59,7 @@ export function stateOf({ record, ...known }: Found): State {
     case 'not_accepted':
       return of(record.accepted?.at ?? record.firstSeen, refusalOfService(record, now))
     case 'id_shared':
-      return of(client!.sharedAt, sharedText(client!))
+      return sharedState(client!, now)
     case 'clock_wrong':
       return of(null, clockText(record.skewMs ?? 0))
     case 'no_position':
@@ -89,8 +90,23 @@ function refusalOfService({ accepted, refused }: DeviceRecordView, now: EpochMs)
   return `The service ${since}. Its last answer, ${agoOf(at, now)}: ${bounded(why)} (requestId ${requestId ?? 'none'}).`
 }
 
-function sharedText({ clientId, takeOvers }: ClientView): string {
-  return `Another client uses its client id ${quote(clientId, 64)}, too: they closed the connections of each other ${takeOvers} times.`
+function sharedState(client: ClientView, now: EpochMs): State {
+  const { clientId, takeOvers, sharedAt, rival, state, since } = client
+  const id = quote(clientId, 64)
+  if (rival === null || state !== 'connected')
+    return {
+      state: 'id_shared',
+      since: isoTimeOrNull(sharedAt),
+      why: `Another client uses its client id ${id}, too: they closed the connections of each other ${takeOvers} times.`,
+    }
+  return {
+    state: 'id_shared',
+    since: isoTime(since),
+    why:
+      `Its client id ${id} is held by the client that is connected${holderText(client)}, since ${zonedTime(since)}. ` +
+      `Another one comes with it${holderText(rival)} and is refused, the last time ${agoOf(rival.at, now)}. ` +
+      'Give the one that is not this device a client id of its own.',
+  }
 }
 
 function clockText(skewMs: number): string {

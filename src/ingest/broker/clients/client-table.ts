@@ -127,10 +127,11 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
     startedAt += byMs
     for (const client of all()) {
       isMoved = false
-      const { since, sharedAt, messageRefusedAt, refusedAt, fault, unnamed } = client
+      const { since, sharedAt, rival, messageRefusedAt, refusedAt, fault, unnamed } = client
       Object.assign(client, {
         since: moved(since),
         sharedAt: moved(sharedAt),
+        rival: rival && { ...rival, at: moved(rival.at) },
         messageRefusedAt: moved(messageRefusedAt),
         refusedAt: moved(refusedAt),
         fault: fault && { ...fault, at: moved(fault.at) },
@@ -168,6 +169,7 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
       willCame: false,
       takeOvers: 0,
       sharedAt: null,
+      rival: null,
       refusedMessages: 0,
       messageRefusedAt: null,
       refusedAt: null,

@@ -173,6 +173,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
       state: 'connected',
       since: clock.now(),
       willCame: false,
+      rival: null,
       refusedAt: null,
       traffic: { messages: 0, subscriptions: 0 },
     })
@@ -250,17 +251,13 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     { identity, address }: { identity: string | null; address: string | null },
     { reason, detail }: Fault,
   ): void {
-    const other = [
-      ...(identity === null ? [] : [`as ${quote(identity, 64)}`]),
-      ...(address === null ? [] : [`from ${address}`]),
-    ].join(' ')
-    note(client, {
-      reason,
-      detail: other === '' ? detail : `${detail} Another client came with it ${other}.`,
-    })
-    const own = identity === null ? null : lastOf(identity)
+    const other = holderText({ identity, address })
+    note(client, { reason, detail: other === '' ? detail : `${detail} Another client came with it${other}.` })
+    if (identity === null) return
+    const own = lastOf(identity)
+    if (own === null) client.rival = { identity, address, at: clock.now() }
     if (own === null || own.state === 'connected') return
-    note(own, { reason, detail })
+    note(own, { reason, detail: `${detail} It is connected${holderText(client)}.` })
     own.refusedAt = clock.now()
   }
 
@@ -310,12 +307,30 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
   }
 }
 
-export function isShared({ sharedAt }: Pick<ClientView, 'sharedAt'>, now: EpochMs): boolean {
-  return sharedAt !== null && Math.abs(now - sharedAt) < sharedMs
+/** By two that close the connections of each other, or by one that keeps another out. */
+export function isShared(
+  { sharedAt, rival, state }: Pick<ClientView, 'sharedAt' | 'rival' | 'state'>,
+  now: EpochMs,
+): boolean {
+  const isRecent = (at: EpochMs | null) => at !== null && Math.abs(now - at) < sharedMs
+  return isRecent(sharedAt) || (state === 'connected' && isRecent(rival?.at ?? null))
 }
 
-function seemsWithoutDevice({ refusedAt, messageRefusedAt, unnamed, state, traffic }: Client): boolean {
-  if (refusedAt !== null || messageRefusedAt !== null || unnamed !== null) return true
+/** ` as "spare" from 10.0.0.9`. */
+export function holderText({ identity, address }: Pick<ClientView, 'identity' | 'address'>): string {
+  const as = identity === null ? '' : ` as ${quote(identity, 64)}`
+  return address === null ? as : `${as} from ${address}`
+}
+
+function seemsWithoutDevice({
+  refusedAt,
+  messageRefusedAt,
+  unnamed,
+  rival,
+  state,
+  traffic,
+}: Client): boolean {
+  if (refusedAt !== null || messageRefusedAt !== null || unnamed !== null || rival !== null) return true
   return state === 'connected' && traffic.messages === 0
 }
 

@@ -36,6 +36,13 @@ const client = record({
   willCame: z.boolean().describe('Its will was taken when its last connection ended.'),
   takeOvers: count().describe('How often it connected while its earlier connection was open.'),
   sharedAt: timeOrNull().describe('When it was last found that another client uses its id, too.'),
+  rival: record({
+    identity: z.string().describe('Name that it proved.'),
+    address: textOrNull().describe('Its address.'),
+    at: time().describe('When it came last.'),
+  })
+    .nullable()
+    .describe('A client that came with its id since it connected, and was refused.'),
   refusedMessages: count().describe('Messages that a rule did not allow.'),
   messageRefusedAt: timeOrNull().describe('When the last of them came.'),
   refusedAt: timeOrNull().describe('When its CONNECT was last refused; null where it connected since.'),

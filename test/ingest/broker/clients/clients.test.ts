@@ -217,7 +217,10 @@ describe('what is known of clients', () => {
 
   test('a client that comes with the id of a connected one is refused, and the other one says who it was', () => {
     const { clients } = open()
-    const [own, other] = [{ ...senderOf('truck-8'), identity: 'user-8' }, senderOf('truck-7')]
+    const [own, other] = [
+      { ...senderOf('truck-8'), identity: 'user-8' },
+      { ...senderOf('truck-7'), identity: 'user-7' },
+    ]
     clients.connected(own, null)
     clients.ended(own, false)
     clients.connected(other, null)
@@ -231,7 +234,7 @@ describe('what is known of clients', () => {
     expect(clients.find('truck-8')).toMatchObject({
       state: 'lost',
       refusedAt: expect.any(Number) as number,
-      fault: { reason: 'client_id_in_use', detail: 'd.' },
+      fault: { reason: 'client_id_in_use', detail: 'd. It is connected as "user-7".' },
     })
   })
 
