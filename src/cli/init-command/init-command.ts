@@ -2,10 +2,10 @@
 // options, writes config, device table, users and keys, checks them, examines the machine, and says what is
 // next. Exit status 0: the files are written and the config is valid, also where `doctor` finds something.
 //
-//   setup-answers   what it must know, from options and questions
+//   setup-answers   what it must know, from options and questions: a table
 //   new-config      the config as text
 //   setup-files     the files: never half-written, nothing of a person replaced without --force
-//   addition-answers, config-additions   more sources and providers for a config that is there
+//   config-additions   more sources and providers for a config that is there
 
 import { existsSync } from 'node:fs'
 import { buffer } from 'node:stream/consumers'
@@ -24,9 +24,14 @@ import { terminalWidth, type BuildCommand, type CommandIo } from '../terminal/te
 import { notes } from '../terminal/text-format.ts'
 import { textOfLines } from '../../std/text-table/text-lines.ts'
 import type { Setup } from './new-config.ts'
-import { completeAddition } from './addition-answers.ts'
 import { addToConfig } from './config-additions.ts'
-import { completeSetup, withSetupOptions, type AccessKeys, type SetupOptions } from './setup-answers.ts'
+import {
+  completeAddition,
+  completeSetup,
+  withSetupOptions,
+  type AccessKeys,
+  type SetupOptions,
+} from './setup-answers.ts'
 import { makeSpool, refuseReplacing, writeSetup, type WrittenSetup } from './setup-files.ts'
 
 type InitOptions = SetupOptions & {

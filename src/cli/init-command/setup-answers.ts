@@ -1,5 +1,6 @@
-// setup-answers.ts: what `init` must know: from its options, and for what they do not say from a person at a
-// terminal.
+// setup-answers.ts: what `init` must know: a table with a row for each answer. A row is an option of the
+// command, and for a person at a terminal a question; who gives neither gets the fallback. Rows are asked in
+// their order.
 
 import { Help, type Command } from 'commander'
 import { packagedNames } from '../../config/config.ts'
@@ -12,61 +13,126 @@ import { userNameProblem } from '../../std/passwords/password-file.ts'
 import { nearest } from '../../std/nearest-word.ts'
 import { openQuestions, type Parsed, type Questions } from '../terminal/questions.ts'
 import type { CommandIo } from '../terminal/terminal.ts'
+import type { NewProvider, NewSource } from './config-additions.ts'
 import { untouched, type NewDevice, type Setup } from './new-config.ts'
 
 export type AccessKeys = { accessKeyId: string; secretAccessKey: string }
 
-export type SetupOptions = {
-  service?: string
-  providerKey?: string
-  listen?: string
-  tlsCert?: string
-  tlsKey?: string
-  preset?: string
-  model?: string
-  carrier?: string
-  operator?: string
-  assetType?: string
-  unknown?: string
-  device?: string[]
-  spool?: string
-  spoolMax?: string
-  addSource?: string
-  addProvider?: string
-  topic?: string
-  provider?: string
-  input: boolean
+/** Null: there is none. */
+type Answer = string | null
+
+type Row = {
+  /** Stands for the value of the option. */
+  value: string
+  /** Of the option; with a capital it is the question. */
+  help: string
+  /** '' is no answer. Without a fallback, an answer is required. */
+  fallback?: string
+  parse?(line: string): Parsed<Answer>
+  /** By the answers to the rows above. */
+  isAsked?(answers: Before): boolean
 }
+
+type Before = { listen?: Answer; preset?: Answer }
+
+const pem = (line: string) => nonEmpty(line, 'Give the path of a PEM file.')
+const path = (line: string) => nonEmpty(line, 'Give a directory.')
+const isTeltonika = ({ preset }: Before) => preset?.startsWith('teltonika') === true
+
+const table = 'devices that are not in the table: accept, quarantine or ignore'
+const presets = 'how devices send: a preset (? lists them), or json for the JSON of the example'
+const address = 'address for devices (127.0.0.1 instead of 0.0.0.0: this machine alone)'
+
+const rows = {
+  service: {
+    value: 'url',
+    help: 'URL of the ingestion API, without /v2 and what follows it',
+    parse: serviceUrl,
+  },
+  providerKey: { value: 'key', help: 'X-Provider-Key of each request, by your contract', fallback: '' },
+  listen: { value: 'url', help: address, fallback: 'mqtt://0.0.0.0:1883', parse: listenerUrl },
+  tlsCert: { value: 'file', help: 'certificate of the listener, a PEM file', parse: pem, isAsked: isSecure },
+  tlsKey: { value: 'file', help: 'key of the certificate, a PEM file', parse: pem, isAsked: isSecure },
+  preset: { value: 'name', help: presets, fallback: 'json', parse: presetName },
+  model: { value: 'name', help: 'model of the trackers, such as FMC650', fallback: '', isAsked: isTeltonika },
+  carrier: { value: 'name', help: 'carrier of the vehicles, as the service calls it', fallback: '' },
+  operator: { value: 'name', help: 'operator of the vehicles, as the service calls it', fallback: '' },
+  assetType: { value: 'type', help: 'type of the vehicles, such as TRACTOR', fallback: '' },
+  unknown: { value: 'what', help: table, fallback: untouched.unknown, parse: unknownRule },
+  spool: {
+    value: 'dir',
+    help: 'spool: a directory on a local disk',
+    fallback: untouched.spoolPath,
+    parse: path,
+  },
+  spoolMax: {
+    value: 'size',
+    help: 'most that the spool may take, such as 20GiB',
+    fallback: untouched.spoolBytes,
+    parse: size,
+  },
+} satisfies Record<string, Row>
+
+/** Of `--add-source` and `--add-provider`; they share some with a new config. */
+const additions = {
+  addSource: {
+    value: 'name',
+    help: 'add a source to the config that is there: --preset, --topic, --provider',
+  },
+  addProvider: { value: 'name', help: 'add a provider to it: --provider-key, --service or --keys' },
+  topic: { value: 'filter', help: 'topic of the devices of --add-source', fallback: '' },
+  provider: { value: 'name', help: 'provider of the devices of --add-source', fallback: '' },
+} satisfies Record<string, Row>
+
+type Name = keyof typeof rows | keyof typeof additions
+
+type Answers = Partial<Record<Name, Answer>>
+
+export type SetupOptions = { [One in Name]?: string } & { device?: string[]; input: boolean }
 
 /** The options that stand for an answer. */
 export function withSetupOptions(command: Command): Command {
+  const device = 'a device, as KEY or KEY=ASSET; give it again for each'
+  const collected = (value: string, before: string[] = []) => [...before, value]
+  for (const [one, { value, help }] of Object.entries<Row>({ ...rows, ...additions }))
+    command.option(`${optionOf(one)} <${value}>`, help)
   return command
-    .option('--service <url>', 'URL of the ingestion API, without /v2 and what follows it')
-    .option('--provider-key <key>', 'X-Provider-Key of each request')
-    .option('--listen <url>', 'address for devices, such as mqtt://0.0.0.0:1883')
-    .option('--tls-cert <file>', 'certificate of the listener, for mqtts:// and wss://')
-    .option('--tls-key <file>', 'key of the certificate')
-    .option('--preset <name>', 'how devices send: a preset, or `json` for the JSON of the example')
-    .option('--model <name>', 'model of the devices, for presets that need one')
-    .option('--carrier <name>', 'carrier of the vehicles')
-    .option('--operator <name>', 'operator of the vehicles')
-    .option('--asset-type <type>', 'type of the vehicles')
-    .option('--device <key>', 'a device, as KEY or KEY=ASSET; give it again for each', collected)
-    .option('--unknown <what>', 'devices that are not in the table: accept, quarantine or ignore')
-    .option('--spool <dir>', 'directory of the spool, on a local disk')
-    .option('--spool-max <size>', 'most that the spool may take, such as 20GiB')
-    .option(
-      '--add-source <name>',
-      'add a source to the config that is there, with --preset, --topic, --provider',
-    )
-    .option('--add-provider <name>', 'add a provider to it, with --provider-key, --service or --keys')
-    .option('--topic <filter>', 'with --add-source: topic of its devices (default: that of the preset)')
-    .option('--provider <name>', 'with --add-source: the provider of its devices')
+    .option('--device <key>', device, collected)
     .option('--no-input', 'ask nothing, also at a terminal')
 }
 
-function collected(value: string, before: string[] = []): string[] {
-  return [...before, value]
+function optionOf(one: string): string {
+  return `--${one.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+}
+
+/** The option, the answer of a person, or the fallback, of each row. Rejects with USAGE. */
+async function answersTo(
+  asked: Partial<Record<Name, Row>>,
+  options: SetupOptions,
+  questions: Questions | null,
+): Promise<Answers> {
+  const answers: Answers = {}
+  for (const [one, row] of Object.entries(asked) as [Name, Row][]) {
+    const { help, fallback, parse = text, isAsked = () => true } = row
+    const given = options[one]
+    if (given !== undefined) answers[one] = valueOf(optionOf(one), parse(given))
+    else if (!isAsked(answers)) answers[one] = null
+    else if (questions !== null)
+      answers[one] = await questions.ask({
+        text: `${help.charAt(0).toUpperCase()}${help.slice(1)}${fallback === '' ? ' (Enter: none)' : ''}`,
+        parse,
+        ...(fallback !== undefined && { fallback }),
+      })
+    else if (fallback !== undefined) answers[one] = valueOf(optionOf(one), parse(fallback))
+    else throw missing(optionOf(one))
+  }
+  return answers
+}
+
+/** Null where nobody can be asked. */
+function questionsOf(io: CommandIo, { input }: SetupOptions): Questions | null {
+  const isTerminal = (io.stdin as { isTTY?: boolean }).isTTY === true
+  return isTerminal && input ? openQuestions(io) : null
 }
 
 /** `keysGiven`: no keys are asked for. Rejects with USAGE. */
@@ -75,101 +141,57 @@ export async function completeSetup(
   options: SetupOptions,
   keysGiven: boolean,
 ): Promise<{ setup: Setup; keys: AccessKeys | null }> {
-  const isTerminal = (io.stdin as { isTTY?: boolean }).isTTY === true
-  if (!isTerminal || !options.input) return { setup: await setupOf(options, null), keys: null }
-  const questions = openQuestions(io)
-  try {
-    io.stdout.write(
-      'Enter takes the value in [brackets]. Ctrl-C ends without a change. Nothing is written before the last question.\n\n',
-    )
-    const setup = await setupOf(options, questions)
-    return { setup, keys: keysGiven ? null : await askKeys(questions) }
-  } finally {
-    questions.close()
-  }
-}
-
-/** The option, the answer of a person, or the default. */
-export function givenBy(questions: Questions | null) {
-  return async <Value>(name: string, option: string | undefined, asked: Asked<Value>): Promise<Value> => {
-    if (option !== undefined) return valueOf(name, asked.parse(option))
-    if (questions !== null) return questions.ask(asked)
-    if (asked.fallback === undefined) throw missing(name)
-    return valueOf(name, asked.parse(asked.fallback))
-  }
-}
-
-type Asked<Value> = { text: string; fallback?: string; parse: (line: string) => Parsed<Value> }
-
-async function setupOf(options: SetupOptions, questions: Questions | null): Promise<Setup> {
-  const given = givenBy(questions)
-  const service = await given('--service', options.service, {
-    text: 'URL of the ingestion API, without /v2',
-    parse: serviceUrl,
-  })
-  const maybe = (name: string, option: string | undefined, question: string) =>
-    given(name, option, { text: question, fallback: '', parse: text })
-  const providerKey = await maybe(
-    '--provider-key',
-    options.providerKey,
-    'X-Provider-Key that your contract names (Enter: none)',
-  )
+  const questions = questionsOf(io, options)
   const isTls = options.tlsCert !== undefined || options.tlsKey !== undefined
-  const listen = await given('--listen', options.listen, {
-    text: 'Address for devices (127.0.0.1 instead of 0.0.0.0: this machine alone)',
-    fallback: isTls ? 'mqtts://0.0.0.0:8883' : 'mqtt://0.0.0.0:1883',
-    parse: listenerUrl,
-  })
-  const isSecure = /^(mqtts|wss):/.test(listen)
-  const pathOf = (name: string, option: string | undefined, what: string) =>
-    given(name, option, { text: what, parse: (line) => nonEmpty(line, 'Give the path of a PEM file.') })
-  const tls = isSecure
-    ? {
-        cert: await pathOf('--tls-cert', options.tlsCert, 'File with the certificate of the listener'),
-        key: await pathOf('--tls-key', options.tlsKey, 'File with its key'),
-      }
-    : null
-  if (!isSecure && isTls) throw usage('--tls-cert and --tls-key are for a listener with mqtts:// or wss://.')
-  const preset = await given('--preset', options.preset, {
-    text: 'How devices send: a preset (? lists them), or json',
-    fallback: 'json',
-    parse: presetName,
-  })
-  const model = preset?.startsWith('teltonika')
-    ? await maybe(
-        '--model',
-        options.model,
-        'Model of the trackers, such as FMC650 (Enter: in the device table)',
+  const listen = isTls ? { ...rows.listen, fallback: 'mqtts://0.0.0.0:8883' } : rows.listen
+  try {
+    if (questions !== null)
+      io.stdout.write(
+        'Enter takes the value in [brackets]. Ctrl-C ends without a change. Nothing is written before the last question.\n\n',
       )
-    : (options.model ?? null)
-  const word = (name: string, option: string | undefined, asked: { text: string; fallback: string }) =>
-    given(name, option, { ...asked, parse: (line) => nonEmpty(line, 'Give a name.') })
-  return {
-    service,
-    providerKey,
-    listen,
-    tls,
-    preset,
-    model,
-    carrier: await maybe('--carrier', options.carrier, 'Carrier, as the service calls it (Enter: none)'),
-    operator: await maybe('--operator', options.operator, 'Operator, as the service calls it (Enter: none)'),
-    assetType: await maybe(
-      '--asset-type',
-      options.assetType,
-      'Type of the vehicles, such as TRACTOR (Enter: none)',
-    ),
-    unknown: await given('--unknown', options.unknown, {
-      text: 'Devices that are not in the table: accept, quarantine or ignore',
-      fallback: untouched.unknown,
-      parse: unknownRule,
-    }),
-    devices: await devicesOf(options.device ?? [], questions),
-    spoolPath: await word('--spool', options.spool, { text: 'Spool', fallback: untouched.spoolPath }),
-    spoolBytes: await given('--spool-max', options.spoolMax, {
-      text: 'Most that the spool may take',
-      fallback: untouched.spoolBytes,
-      parse: size,
-    }),
+    const answers = await answersTo({ ...rows, listen }, options, questions)
+    const { tlsCert: cert, tlsKey: key, spool, spoolMax, unknown, ...others } = answers
+    if (isTls && !isSecure(answers))
+      throw usage('--tls-cert and --tls-key are for a listener with mqtts:// or wss://.')
+    const setup = {
+      ...others,
+      tls: isSecure(answers) ? { cert, key } : null,
+      unknown,
+      devices: await devicesOf(options.device ?? [], questions),
+      spoolPath: spool,
+      spoolBytes: spoolMax,
+    } as Setup
+    return { setup, keys: questions === null || keysGiven ? null : await askKeys(questions) }
+  } finally {
+    questions?.close()
+  }
+}
+
+/** For `--add-source` and `--add-provider`. Rejects with USAGE. */
+export async function completeAddition(
+  io: CommandIo,
+  options: SetupOptions,
+): Promise<{ source: NewSource | null; provider: Omit<NewProvider, 'keys'> | null }> {
+  const questions = questionsOf(io, options)
+  const { addSource, addProvider } = options
+  const { fallback: _none, ...preset } = rows.preset
+  const { topic, provider: of } = additions
+  const neverAsked = { isAsked: () => false }
+  const ofProvider = { service: { ...rows.service, ...neverAsked }, providerKey: rows.providerKey }
+  const ofSource = { preset, topic, model: { ...rows.model, ...neverAsked }, provider: of }
+  try {
+    const added =
+      addProvider === undefined
+        ? null
+        : { name: addProvider, ...(await answersTo(ofProvider, options, questions)) }
+    const provider = added as NewProvider | null
+    if (addSource === undefined) return { source: null, provider }
+    const answers = await answersTo(ofSource, options, questions)
+    const own = answers.preset === null ? `telemetry/${addSource}/{device}` : null
+    const source = { name: addSource, ...answers, topic: answers.topic ?? own }
+    return { source: source as NewSource, provider }
+  } finally {
+    questions?.close()
   }
 }
 
@@ -211,12 +233,12 @@ async function askKeys(questions: Questions): Promise<AccessKeys | null> {
   return { accessKeyId, secretAccessKey }
 }
 
-export function valueOf<Value>(name: string, parsed: Parsed<Value>): Value {
+function valueOf<Value>(name: string, parsed: Parsed<Value>): Value {
   if ('value' in parsed) return parsed.value
   throw usage(`${name}: ${parsed.problem}`)
 }
 
-export function text(line: string): Parsed<string | null> {
+function text(line: string): Parsed<string | null> {
   return { value: line === '' ? null : line }
 }
 
@@ -224,9 +246,13 @@ function nonEmpty(line: string, problem: string): Parsed<string> {
   return line === '' ? { problem } : { value: line }
 }
 
-export function serviceUrl(line: string): Parsed<string> {
+function serviceUrl(line: string): Parsed<string> {
   const problem = problemOfBaseUrl(line)
   return problem === null ? { value: line.replace(/\/+$/, '') } : { problem: `The URL ${problem}.` }
+}
+
+function isSecure({ listen }: Before): boolean {
+  return /^(mqtts|wss):/.test(listen ?? '')
 }
 
 function listenerUrl(line: string): Parsed<string> {
@@ -239,7 +265,7 @@ function listenerUrl(line: string): Parsed<string> {
 
 const listColumns = 76
 
-export function presetName(line: string): Parsed<string | null> {
+function presetName(line: string): Parsed<string | null> {
   const names = packagedNames()
   if (line === 'json') return { value: null }
   if (names.includes(line)) return { value: line }
@@ -251,7 +277,7 @@ export function presetName(line: string): Parsed<string | null> {
   }
 }
 
-function unknownRule(line: string): Parsed<Setup['unknown']> {
+function unknownRule(line: string): Parsed<string> {
   if (line === 'accept' || line === 'quarantine' || line === 'ignore') return { value: line }
   return { problem: 'Give accept, quarantine or ignore.' }
 }

@@ -156,10 +156,10 @@ describe('init at a terminal', () => {
     const terminal = atTerminal(`--spool ${folder}/spool`)
     const { answer } = terminal
     await toTheDevices(terminal)
+    await answer('Most that the spool may take', '2GiB')
     await answer('Device, as KEY', 'anna/phone=VAN-3')
     await answer('Next device', 'anna/phone')
     await answer('Next device', '')
-    await answer('Most that the spool may take', '2GiB')
     await answer('Access key id', 'AKID')
     await eventually(() => terminal.stdin.raw)
     await answer('Secret access key', 'hiddenX\u007f words')
@@ -209,7 +209,7 @@ describe('init at a terminal', () => {
       'Operator',
       'Type of the vehicles',
       'not in the table',
-      'Spool',
+      'Spool: a directory',
       'Most that',
     ])
       await answer(question, '')
