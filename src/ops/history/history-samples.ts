@@ -1,8 +1,9 @@
-// history-samples.ts: what is kept of each moment: the columns, how a sample is taken, and how several become
-// one. A value is null where its stage was missing: nobody knows it, which is not zero.
+// history-samples.ts: what is kept of each moment: a table of columns; how a sample is taken, and how several
+// become one. A value is null where its stage was missing: nobody knows it, which is not zero.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeliveryCounters } from '../../delivery/types.ts'
+import type { SpoolTotals } from '../../spool/spool.ts'
 import { oldestOf } from '../lane-age.ts'
 import type { StageViews } from '../types.ts'
 
@@ -17,15 +18,98 @@ export const answerKinds = [
   'other',
 ] as const
 
-/** How often during the sample. */
-const countNames = ['messages', 'payloads', 'accepted', 'retried', 'dead', ...answerKinds] as const
-/** At its end; of several samples the highest one. */
-const highestNames = ['waiting', 'oldestAgeSeconds'] as const
-/** At its end. */
-const lastNames = ['spoolBytes', 'diskBytes', 'freeBytes', 'connections'] as const
+type Column = {
+  /**
+   * `count`: of a counter, how often during the sample. The others are read at its end: of several samples the
+   * `highest` value, or the `last` one.
+   */
+  kind: 'count' | 'highest' | 'last'
+  means: string
+  /** Null or undefined where its stage is missing. */
+  read(stages: StageViews, now: EpochMs): number | null | undefined
+}
 
-export const columnNames = [...countNames, ...highestNames, ...lastNames] as const
-export type ColumnName = (typeof columnNames)[number]
+type AnswerKind = (typeof answerKinds)[number]
+
+const answerColumns = Object.fromEntries(
+  answerKinds.map((kind): [AnswerKind, Column] => [
+    kind,
+    {
+      kind: 'count',
+      means: `Submissions that ended so: ${kind}.`,
+      read: ({ delivery }) => delivery && submissionsOf(kind, delivery.counters()),
+    },
+  ]),
+) as Record<AnswerKind, Column>
+
+/** Without the answers. */
+export const plainColumns = {
+  messages: {
+    kind: 'count',
+    means: 'Messages received.',
+    read: ({ ingest }) => ingest?.counters().received,
+  },
+  payloads: {
+    kind: 'count',
+    means: 'Payloads stored.',
+    read: ({ spool }) => spool?.totals().payloads,
+  },
+  accepted: {
+    kind: 'count',
+    means: 'Payloads that the service accepted.',
+    read: ({ spool }) => spool?.totals().delivered,
+  },
+  retried: {
+    kind: 'count',
+    means: 'Payloads that failed and wait for another try.',
+    read: ({ spool }) => spool?.totals().retried,
+  },
+  dead: {
+    kind: 'count',
+    means: 'Payloads that became dead letters because the service refused them.',
+    read: ({ delivery }) => delivery?.counters().dead,
+  },
+  waiting: {
+    kind: 'highest',
+    means: 'Payloads that waited, at most.',
+    read: ({ spool }) => spool?.lanes().reduce((sum, { pending, sealed }) => sum + pending + sealed, 0),
+  },
+  oldestAgeSeconds: {
+    kind: 'highest',
+    means: 'Age of the oldest of them, at most; null: none waited.',
+    read({ spool }, now) {
+      const times = (spool?.lanes() ?? []).map(oldestOf).filter((at) => at !== null)
+      // Nothing waits: no age, which is not an age of zero.
+      return times.length === 0 ? null : Math.max(0, Math.round((now - Math.min(...times)) / 1000))
+    },
+  },
+  spoolBytes: {
+    kind: 'last',
+    means: 'What counts for the limit of the spool.',
+    read: ({ spool }) => spool && keptBytes(spool.totals()),
+  },
+  diskBytes: {
+    kind: 'last',
+    means: 'Its files on the disk.',
+    read: ({ spool }) => spool?.totals().diskBytes,
+  },
+  freeBytes: {
+    kind: 'last',
+    means: 'Free on its file system.',
+    read: ({ spool }) => spool?.totals().freeBytes,
+  },
+  connections: {
+    kind: 'last',
+    means: 'Open connections of clients.',
+    read: ({ ingest }) => ingest?.counters().connections,
+  },
+} as const satisfies Record<string, Column>
+
+const columns = { ...plainColumns, ...answerColumns }
+export type ColumnName = keyof typeof columns
+
+export const columnNames = Object.keys(columns) as ColumnName[]
+const kinds = Object.values<Column>(columns).map(({ kind }) => kind)
 
 export type Sample = {
   /** Its end, by the wall clock. Changes when the clock is set. */
@@ -36,75 +120,39 @@ export type Sample = {
   values: (number | null)[]
 }
 
-const isCount = columnNames.map((name) => (countNames as readonly string[]).includes(name))
-const isHighest = columnNames.map((name) => (highestNames as readonly string[]).includes(name))
-
 export function columnOf(name: ColumnName): number {
   return columnNames.indexOf(name)
 }
 
-/** Counters as they are now; null for each whose stage is missing. */
-export type Counters = readonly (number | null)[]
+/** As they are now, counters since the start of their stage; null for each whose stage is missing. */
+export type Readings = readonly (number | null)[]
 
-export function countersOf({ ingest, spool, delivery }: StageViews): Counters {
-  const totals = spool?.totals()
-  const sent = delivery?.counters()
-  const answers = answersOf(sent)
-  return [
-    ingest?.counters().received ?? null,
-    totals?.payloads ?? null,
-    totals?.delivered ?? null,
-    totals?.retried ?? null,
-    sent?.dead ?? null,
-    ...answerKinds.map((kind) => answers?.[kind] ?? null),
-  ]
+export function readingsOf(stages: StageViews, now: EpochMs): Readings {
+  return Object.values<Column>(columns).map(({ read }) => read(stages, now) ?? null)
 }
 
-type AnswerCounts = Record<(typeof answerKinds)[number], number>
+function submissionsOf(kind: AnswerKind, { outcomes }: DeliveryCounters): number {
+  let sum = 0
+  for (const [outcome, submissions] of outcomes) if (kindOf(outcome) === kind) sum += submissions
+  return sum
+}
 
-function answersOf(sent: DeliveryCounters | undefined): AnswerCounts | null {
-  if (sent === undefined) return null
-  const counts = Object.fromEntries(answerKinds.map((kind) => [kind, 0])) as AnswerCounts
-  for (const [outcome, submissions] of sent.outcomes) counts[kindOf(outcome)] += submissions
-  return counts
+function keptBytes(totals: SpoolTotals): number {
+  const { openBytes, deadLetterBytes, quarantineBytes, deferredBytes, stateBytes, receiptBytes } = totals
+  return openBytes + deadLetterBytes + quarantineBytes + deferredBytes + stateBytes + receiptBytes
 }
 
 /** The key of an outcome is its kind, and a status or a reason. */
-function kindOf(outcome: string): (typeof answerKinds)[number] {
+function kindOf(outcome: string): AnswerKind {
   if (outcome.startsWith('accepted_single')) return 'answered'
   return answerKinds.find((kind) => outcome === kind || outcome.startsWith(`${kind}_`)) ?? 'other'
 }
 
-export function levelsOf({ ingest, spool }: StageViews, now: EpochMs): (number | null)[] {
-  const totals = spool?.totals()
-  const lanes = spool?.lanes() ?? null
-  const oldest = lanes?.reduce<EpochMs | null>((first, lane) => {
-    const at = oldestOf(lane)
-    return at !== null && (first === null || at < first) ? at : first
-  }, null)
-  return [
-    lanes?.reduce((sum, { pending, sealed }) => sum + pending + sealed, 0) ?? null,
-    // Nothing waits: no age, which is not an age of zero.
-    oldest === null || oldest === undefined ? null : Math.max(0, Math.round((now - oldest) / 1000)),
-    totals
-      ? totals.openBytes +
-        totals.deadLetterBytes +
-        totals.quarantineBytes +
-        totals.deferredBytes +
-        totals.stateBytes +
-        totals.receiptBytes
-      : null,
-    totals?.diskBytes ?? null,
-    totals?.freeBytes ?? null,
-    ingest?.counters().connections ?? null,
-  ]
-}
-
-/** A counter that is lower than before began again at zero with its stage. */
-export function increase(before: Counters, now: Counters): (number | null)[] {
+/** The values of the sample between two readings. A counter that is lower than before began again at zero. */
+export function valuesOf(before: Readings, now: Readings): (number | null)[] {
   return now.map((value, index) => {
     const from = before[index] ?? 0
-    return value === null ? null : value >= from ? value - from : value
+    return value !== null && kinds[index] === 'count' && value >= from ? value - from : value
   })
 }
 
@@ -112,9 +160,9 @@ export function increase(before: Counters, now: Counters): (number | null)[] {
 export function joined(earlier: Sample, later: Sample): Sample {
   const values = later.values.map((value, index) => {
     const other = earlier.values[index] ?? null
-    if (value === null || other === null) return value ?? (isCount[index] === true ? other : null)
-    if (isCount[index] === true) return value + other
-    return isHighest[index] === true ? Math.max(value, other) : value
+    if (value === null || other === null) return value ?? (kinds[index] === 'count' ? other : null)
+    if (kinds[index] === 'count') return value + other
+    return kinds[index] === 'highest' ? Math.max(value, other) : value
   })
   return { at: later.at, ms: earlier.ms + later.ms, values }
 }

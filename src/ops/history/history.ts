@@ -5,7 +5,7 @@
 //   not zero. Size in memory and on the disk is bounded, whatever happens. Nothing depends on them.
 //
 // How
-//   history-samples.ts  what a sample has, and how several become one
+//   history-samples.ts  what a sample has: the columns; and how several become one
 //   history-ring.ts     the samples of a span, in chunks; how long and how fine
 //   history-store.ts    the chunks in the records database, beside the device records
 //   fill-forecast.ts    when the spool or its disk is full
@@ -25,42 +25,67 @@
 //   a stage began again          its counters begin at zero, and what came since counts
 
 import { every, isoTime, type CancelTimer, type Clock } from '../../std/clock.ts'
+import { z } from 'zod'
 import type { RecordsStore } from '../../device-records/device-records.ts'
+import { count, record, seconds, time } from '../status-schema/value-types.ts'
 import type { StageViews } from '../types.ts'
 import { forecastOf, type FillForecast } from './fill-forecast.ts'
 import {
   answerKinds,
   columnNames,
   columnOf,
-  countersOf,
-  increase,
-  levelsOf,
-  type Counters,
+  plainColumns,
+  readingsOf,
+  valuesOf,
+  type Readings,
   type Sample,
 } from './history-samples.ts'
 import { createHistoryRing, historySpans, samplesOf, spanPlans, type HistorySpan } from './history-ring.ts'
 import { restoreHistory, writeHistory } from './history-store.ts'
 
 export { historySpans, type HistorySpan } from './history-ring.ts'
-export { answerKinds } from './history-samples.ts'
 export type { FillForecast } from './fill-forecast.ts'
 
-type Column = (number | null)[]
+const counts = () => z.array(count().nullable())
 
-const plainNames = columnNames.filter((name) => !(answerKinds as readonly string[]).includes(name))
-type PlainName = Exclude<(typeof columnNames)[number], (typeof answerKinds)[number]>
+const plainNames = Object.keys(plainColumns) as (keyof typeof plainColumns)[]
 
 /** One row for each sample, the oldest first; a row of nulls where there is a gap. */
-export type HistoryView = Record<PlainName, Column> & {
-  now: string
-  span: HistorySpan
-  from: string
-  stepSeconds: number
-  /** The end of each sample, in seconds since 1970. */
-  atSeconds: number[]
-  /** What each covers. */
-  seconds: Column
-  answers: { kind: (typeof answerKinds)[number]; submissions: Column }[]
+export const historySchema = record({
+  now: time().describe('When the answer was made, by the clock of the machine.'),
+  span: z.enum(historySpans).describe('The span that was asked for.'),
+  from: time().describe('Where it begins.'),
+  stepSeconds: seconds().describe('What a sample covers; the one that grows now covers less.'),
+  atSeconds: z
+    .array(z.number())
+    .describe(
+      'The end of each sample, the oldest first, in seconds since 1970. Each other array has as many values; null: not known. Where the gateway did not run, one sample is null in each of them.',
+    ),
+  seconds: z
+    .array(seconds().nullable())
+    .describe('How long each sample is, by a clock that nobody sets: divide counts by it for a rate.'),
+  ...byPlainName((name) => counts().describe(plainColumns[name].means)),
+  answers: z
+    .array(
+      record({
+        kind: z
+          .enum(answerKinds)
+          .describe(
+            '`answered`: with a result for each payload. `refused`: 400, 413. `repeated`: 409. `unauthorized`: 401, 403. `unavailable`: 408, 425, 429, 5xx. `unreachable`: no answer. `other`: no readable answer.',
+          ),
+        submissions: counts().describe('Submissions that ended so.'),
+      }),
+    )
+    .describe('How submissions ended; kinds that occurred.'),
+})
+
+export type HistoryView = z.output<typeof historySchema>
+
+function byPlainName<Value>(of: (name: keyof typeof plainColumns) => Value) {
+  return Object.fromEntries(plainNames.map((name) => [name, of(name)])) as Record<
+    keyof typeof plainColumns,
+    Value
+  >
 }
 
 export type History = {
@@ -90,7 +115,7 @@ export function createHistory({ clock, stages }: Deps): History {
     week: createHistoryRing(spanPlans.week),
   }
   const followers = new Set<() => void>()
-  let before: Counters = []
+  let before: Readings = []
   let beforeMs = clock.monotonic()
   let wallOffsetMs = clock.now() - beforeMs
   let restored = false
@@ -131,9 +156,9 @@ export function createHistory({ clock, stages }: Deps): History {
     beforeMs = nowMs
     // Without any stage there is nothing to know: a gap.
     if (stages.ingest === null && stages.spool === null) return
-    const counters = countersOf(stages)
-    const values = [...increase(before, counters), ...levelsOf(stages, now)]
-    before = counters
+    const readings = readingsOf(stages, now)
+    const values = valuesOf(before, readings)
+    before = readings
     for (const span of historySpans) rings[span].add({ at: now, ms, values })
     samples += 1
     if (samples % samplesPerWrite === 0 || !restored) writing = writing.then(write)
@@ -152,7 +177,7 @@ export function createHistory({ clock, stages }: Deps): History {
     const plan = spanPlans[span]
     const now = clock.now()
     const rows = withGaps(samplesOf(rings[span], plan, now), plan.stepMs)
-    const column = (index: number): Column => rows.map(({ values }) => values[index] ?? null)
+    const column = (index: number) => rows.map(({ values }) => values[index] ?? null)
     const answers = answerKinds.map((kind) => ({ kind, submissions: column(columnOf(kind)) }))
     return {
       now: isoTime(now),
@@ -161,10 +186,7 @@ export function createHistory({ clock, stages }: Deps): History {
       stepSeconds: plan.stepMs / 1000,
       atSeconds: rows.map(({ at }) => Math.round(at / 1000)),
       seconds: rows.map(({ ms }) => (ms === 0 ? null : Math.round(ms / 100) / 10)),
-      ...(Object.fromEntries(plainNames.map((name) => [name, column(columnOf(name))])) as Record<
-        PlainName,
-        Column
-      >),
+      ...byPlainName((name) => column(columnOf(name))),
       answers: answers.filter(({ submissions }) => submissions.some((count) => count !== null && count > 0)),
     }
   }

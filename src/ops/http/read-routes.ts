@@ -13,11 +13,10 @@
 // Lists of what the stages keep are operations (../operations).
 
 import { z } from 'zod'
-import { historySpans } from '../history/history.ts'
+import { historySchema, historySpans } from '../history/history.ts'
 import { statusSchema } from '../status-schema/status-schema.ts'
 import { readySchema, verdictSchema } from './answer-schemas/answer-schemas.ts'
 import { deviceSchema } from './answer-schemas/device-schemas.ts'
-import { historySchema } from './answer-schemas/history-schemas.ts'
 import { deviceOf } from './device-list.ts'
 import { ok, type TextAnswer } from './json-answer.ts'
 import { anyParameters, choice, flag, noParameters } from './http-routing/parameters.ts'
