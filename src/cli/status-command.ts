@@ -6,14 +6,20 @@ import { deviceStateNames, noDevices, stateKey } from '../domain/device-state.ts
 import { pause, systemClock, zonedTime } from '../std/clock.ts'
 import { formatDuration, formatSize, plural } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
-import { stateCountsText, type Status } from '../ops/ops.ts'
+import {
+  laneTable,
+  linesOfBlocks,
+  offsetText,
+  providerTable,
+  stateCountsText,
+  type Status,
+} from '../ops/ops.ts'
 import { daemonUnreachable, requestDaemon } from './daemon-client/daemon-client.ts'
 import { withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
 import { findDaemon } from './daemon-client/find-daemon.ts'
 import { isUnreachable } from './daemon-client/spool-access.ts'
 import { reportError } from './terminal/error-report.ts'
 import { duration } from './terminal/option-values.ts'
-import { columns } from '../std/text-table/text-table.ts'
 import {
   clearScreen,
   printAnswer,
@@ -125,9 +131,9 @@ function statusLines(status: Status, width: number, problems: readonly string[])
     `telemetry gateway ${status.version}, ${state}, started ${ago(status.startedAt)}, pid ${status.pid}`,
     '',
     ...problems,
-    ...providerTable(status, width),
+    ...linesOfBlocks([providerTable(status)], width),
     '',
-    ...laneTable(status, width),
+    ...linesOfBlocks([laneTable(status)], width),
     '',
     ...bridgeLines(status),
     `messages   ${totals.messages} received, ${totals.acked} acknowledged, ${totals.ignored} ignored, ` +
@@ -198,21 +204,6 @@ function indented(text: string): string[] {
   return text.split('\n').map((line) => `  ${line}`)
 }
 
-function providerTable(status: Status, width: number): string[] {
-  const ago = agoOf(status)
-  const rows = status.providers.map((provider) => [
-    provider.name,
-    provider.endpoint,
-    ago(provider.since),
-    ago(provider.lastAcceptedAt),
-    provider.payloadsPerSecond.toFixed(1),
-    String(provider.inFlight),
-    offsetText(provider.clockOffsetMs),
-  ])
-  const head = ['provider', 'endpoint', 'since', 'last accepted', 'payloads/s', 'in flight', 'clock offset']
-  return columns([head, ...rows], width)
-}
-
 /** One line for each connection of a bridge, and one for the partitions that gateways share. */
 function bridgeLines(status: Status): string[] {
   const ago = agoOf(status)
@@ -268,32 +259,6 @@ function clockText({ by, offsetMs, isDisputed }: Status['clock']): string {
     service: 'the service',
   }
   return `known by ${sources[by]}${by === 'service' ? `, offset ${offsetText(offsetMs)}` : ''}`
-}
-
-function offsetText(offsetMs: number | null): string {
-  if (offsetMs === null) return 'unknown'
-  return `${offsetMs < 0 ? '-' : '+'}${formatDuration(Math.abs(offsetMs))}`
-}
-
-function drainText(seconds: number | null): string {
-  if (seconds === null) return 'unknown'
-  return seconds === 0 ? '-' : formatDuration(seconds * 1000)
-}
-
-function laneTable(status: Status, width: number): string[] {
-  const ago = agoOf(status)
-  const rows = status.lanes.map((lane) => [
-    String(lane.id),
-    lane.provider,
-    lane.urgency,
-    String(lane.pending),
-    String(lane.sealed),
-    formatSize(lane.bytes),
-    lane.oldestAt === null ? '-' : ago(lane.oldestAt),
-    drainText(lane.secondsToDrain),
-  ])
-  const head = ['lane', 'provider', 'urgency', 'pending', 'sealed', 'size', 'oldest', 'time to drain']
-  return columns([head, ...rows], width)
 }
 
 // A text that is drawn again and again, made to fit the screen of a terminal: what scrolls away

@@ -74,7 +74,6 @@ export type {
   ProbeReport,
   ReloadReport,
 } from './types.ts'
-export type { QuarantineView } from './http/quarantine-view.ts'
 export { requestCodes } from './http/json-answer.ts'
 export { listOf } from './http/http-routing/route-list.ts'
 export { routes } from './http/route-table.ts'
@@ -88,6 +87,7 @@ export { remapLines } from './operations/dead-letter-text.ts'
 export { ledgerLimitMax, ledgerQueryOf, type ShownLedger } from './operations/ledger-operation.ts'
 export { metaOf, readParameters, type RawParameters } from './http/http-routing/parameters.ts'
 export { isQuietAt, type SilenceConfig } from './silence-config.ts'
+export { laneTable, offsetText, providerTable } from './status-tables.ts'
 export { answerShape, statusSchema, type Status } from './status-schema/status-schema.ts'
 
 export type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'

@@ -63,7 +63,7 @@ describe('status', () => {
     expect(stdout).toMatch(
       /ERROR ENDPOINT_UNAVAILABLE \[default\], began just now, \d+ times, last just now$/m,
     )
-    expect(stdout).toMatch(/^1 +default +live +5 +0 +2\.0 KiB/m)
+    expect(stdout).toMatch(/^1 +default +live +5 +0 +0 +2\.0 KiB/m)
     expect(stdout).toContain('12 received, 11 acknowledged')
     expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
   })

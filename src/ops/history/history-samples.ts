@@ -1,5 +1,5 @@
-// history-samples.ts: what is kept of each moment: a table of columns; how a sample is taken, and how several
-// become one. A value is null where its stage was missing: nobody knows it, which is not zero.
+// history-samples.ts: what is kept of each moment: a table of columns; how a sample is taken, and how
+// several become one. A value is null where its stage was missing: nobody knows it, which is not zero.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeliveryCounters } from '../../delivery/types.ts'
@@ -20,8 +20,8 @@ export const answerKinds = [
 
 type Column = {
   /**
-   * `count`: of a counter, how often during the sample. The others are read at its end: of several samples the
-   * `highest` value, or the `last` one.
+   * `count`: of a counter, how often during the sample. The others are read at its end: of several samples
+   * the `highest` value, or the `last` one.
    */
   kind: 'count' | 'highest' | 'last'
   means: string

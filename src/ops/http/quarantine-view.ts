@@ -5,42 +5,17 @@
 //
 // Reads at most `scanMax` messages and reports when there are more.
 
+import type { z } from 'zod'
+import { isoTime } from '../../std/clock.ts'
 import { devicesOf } from '../../domain/message.ts'
 import { bounded } from '../../std/quote.ts'
 import type { KeptEntry } from '../../spool/spool.ts'
 import type { StageViews } from '../types.ts'
+import type { quarantineSchema } from './answer-schemas/answer-schemas.ts'
 
-type KeptGroup = {
-  device: string | null
-  reason: string
-  messages: number
-  oldestAt: number
-  latestAt: number
-  /** Of the latest one. */
-  detail: string
-}
-
-type ShownMessage = {
-  id: string
-  device: string | null
-  reason: string
-  detail: string
-  keptAt: number
-  arrivedAt: number
-  source: string | null
-  topic: string
-}
-
-export type QuarantineView = {
-  shelves: readonly { kind: 'quarantine' | 'clock'; provider: string; messages: number; bytes: number }[]
-  scanned: number
-  /** There are more messages than were read, or more groups than are shown. */
-  more: boolean
-  /** Largest first. */
-  groups: readonly KeptGroup[]
-  /** Of the requested device. */
-  messages: readonly ShownMessage[]
-}
+export type QuarantineView = z.output<typeof quarantineSchema>
+type KeptGroup = QuarantineView['groups'][number]
+type ShownMessage = QuarantineView['messages'][number]
 
 const scanMax = 100_000
 const groupsMax = 10_000
@@ -51,7 +26,7 @@ export async function quarantineOf(
   { device, limit }: { device: string | null; limit: number },
 ): Promise<QuarantineView | null> {
   if (!aside) return null
-  const shelves: { kind: 'quarantine' | 'clock'; provider: string; messages: number; bytes: number }[] = []
+  const shelves: QuarantineView['shelves'] = []
   const groups = new Map<string, KeptGroup>()
   const messages: ShownMessage[] = []
   let scanned = 0
@@ -85,28 +60,24 @@ function addDevice(
 ): void {
   const { reason, detail } = message
   const key = JSON.stringify([device, reason])
+  const at = isoTime(keptAt)
   const group = groups.get(key)
   if (group === undefined) {
+    const times = { oldestAt: at, latestAt: at }
     if (groups.size < groupsMax)
-      groups.set(key, {
-        device,
-        reason,
-        messages: 1,
-        oldestAt: keptAt,
-        latestAt: keptAt,
-        detail: bounded(detail),
-      })
+      groups.set(key, { device, reason, messages: 1, ...times, detail: bounded(detail) })
     return
   }
   group.messages += 1
-  group.oldestAt = Math.min(group.oldestAt, keptAt)
-  if (keptAt < group.latestAt) return
-  group.latestAt = keptAt
+  if (at < group.oldestAt) group.oldestAt = at
+  if (at < group.latestAt) return
+  group.latestAt = at
   group.detail = bounded(detail)
 }
 
 function shown({ id, keptAt, message }: KeptEntry): ShownMessage {
   const { device, reason, detail, envelope } = message
   const { arrivedAt, source, topic } = envelope
-  return { id, device, reason, detail: bounded(detail), keptAt, arrivedAt, source, topic: bounded(topic) }
+  const times = { keptAt: isoTime(keptAt), arrivedAt: isoTime(arrivedAt) }
+  return { id, device, reason, detail: bounded(detail), ...times, source, topic: bounded(topic) }
 }

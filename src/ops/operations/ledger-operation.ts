@@ -115,7 +115,7 @@ function rowOf({
     { text: zonedTime(at), at },
     linked('device', one.device),
     deviceTime === null ? '-' : { text: zonedTime(deviceTime), at: deviceTime },
-    why === '' ? what : `${what} (${bounded(why, 80)})`,
+    { text: why === '' ? what : `${what} (${bounded(why, 80)})`, state: outcome },
     linked('request', one.requestId),
     linked('batch', one.batchId),
     linked('payload', one.payloadId),

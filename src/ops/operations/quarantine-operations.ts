@@ -2,7 +2,6 @@
 
 import { z } from 'zod'
 import { GatewayError } from '../../std/gateway-error.ts'
-import { isoTimes } from '../../std/iso-times.ts'
 import { plural } from '../../std/quantity.ts'
 import { agoSince, countLines } from '../../std/text-table/text-lines.ts'
 import type { StageViews } from '../types.ts'
@@ -44,7 +43,7 @@ export const quarantineOperations: readonly Operation[] = [
     async answer({ source, values: { device = null, limit: most } }) {
       const key = device === null ? null : deviceKeyOf(source.stages, device)
       const view = await quarantineOf(source.stages, { device: key, limit: most })
-      return view === null ? starting() : ok(isoTimes(view))
+      return view === null ? starting() : ok(view)
     },
     text: (view, shown) => (shown.values.device === undefined ? groupsText : quarantinedText)(view, shown),
   }),

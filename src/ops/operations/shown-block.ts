@@ -4,10 +4,15 @@
 
 import { columns } from '../../std/text-table/text-table.ts'
 
-/** `to`: a view of the page. `at`: the time that the text is about. */
+/** `to`: a view of the page. `at`: the time that the text is about. `state`: its colour there. */
 export type Cell =
   | string
-  | { text: string; to?: readonly [path: string, query: Readonly<Record<string, string>>]; at?: string }
+  | {
+      text: string
+      to?: readonly [path: string, query: Readonly<Record<string, string>>]
+      at?: string
+      state?: string
+    }
 
 export type ShownTable = {
   caption: string

@@ -25,7 +25,8 @@ export function blocksView(blocks: readonly Block[]): Html {
 
 function cellView(cell: Cell): Html {
   if (typeof cell === 'string') return html`<bdi>${cell}</bdi>`
-  const { text, to, at } = cell
+  const { text, to, at, state } = cell
+  if (state !== undefined) return html`<span class="state ${state}">${text}</span>`
   const shown =
     at === undefined
       ? html`<bdi>${bounded(text)}</bdi>`

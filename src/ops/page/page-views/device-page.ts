@@ -115,7 +115,7 @@ function keptSections({ deadLetters, quarantine, device, access, machineNow }: D
     quarantine.messages.length > 0 &&
     html`<section aria-labelledby="quarantine-title">
       <h2 id="quarantine-title">In quarantine</h2>
-      ${blocksView(quarantinedText(isoTimes(quarantine), { now: Date.parse(machineNow) }))}
+      ${blocksView(quarantinedText(quarantine, { now: Date.parse(machineNow) }))}
       ${changes(access, [
         ...(device.listed
           ? [

@@ -4,6 +4,7 @@ import { formatDuration, formatSize, plural } from '../../../std/quantity.ts'
 import { isoTime } from '../../../std/clock.ts'
 import type { PastCondition } from '../../conditions/condition-history.ts'
 import type { Status } from '../../status-schema/status-schema.ts'
+import { drainText, laneTable, providerTable } from '../../status-tables.ts'
 import {
   offerOfCondition,
   placeOfCondition,
@@ -13,7 +14,8 @@ import {
 } from '../condition-places.ts'
 import { html, nothing, type Html } from '../html.ts'
 import { changes, type Access, type ChangeOffer } from '../page-changes.ts'
-import { ago, at, count, named, rate, sentence } from '../shown-values.ts'
+import { blocksView } from '../shown-blocks.ts'
+import { ago, at, count, named, sentence } from '../shown-values.ts'
 import { verdictWords } from '../layout.ts'
 import { table } from '../table.ts'
 
@@ -138,24 +140,10 @@ function waitingSection({ lanes, waiting, now }: Status): Html {
       </div>
       <div>
         <dt>Sent in</dt>
-        <dd>${drainText(open)}</dd>
+        <dd>${drainView(open)}</dd>
       </div>
     </dl>
-    ${
-      open.length > 0 &&
-      table({
-        caption: 'By lane, in the order in which they are sent',
-        columns: ['Provider', 'Lane', '*Payloads', '*Held', 'Oldest', 'Sent in'],
-        rows: open.map((lane) => [
-          named(lane.provider),
-          html`${lane.urgency}${lane.retry !== null && html` ${named(lane.retry.schedule)} ${lane.retry.step + 1}`}`,
-          count(lane.pending + lane.sealed),
-          count(lane.held),
-          ago(lane.oldestAt, now),
-          drainOf(lane.secondsToDrain),
-        ]),
-      })
-    }
+    ${open.length > 0 && blocksView([laneTable({ lanes: open, now })])}
     ${
       waiting.heldMessages + waiting.openMessages > 0 &&
       html`<p>
@@ -166,18 +154,11 @@ function waitingSection({ lanes, waiting, now }: Status): Html {
   </section>`
 }
 
-function drainText(lanes: Status['lanes']): Html {
+function drainView(lanes: Status['lanes']): Html {
   if (lanes.length === 0) return html`<span class="quiet">nothing waits</span>`
   const times = lanes.map(({ secondsToDrain }) => secondsToDrain)
   if (times.includes(null)) return html`unknown <span class="quiet">(nothing moves)</span>`
-  return drainOf(Math.max(...times.map((one) => one ?? 0)))
-}
-
-function drainOf(seconds: number | null): Html {
-  if (seconds === null) return html`<span class="quiet short">nothing moves</span>`
-  return html`<span class="short"
-    >${seconds < 1 ? 'less than 1 s' : `about ${formatDuration(seconds * 1000)}`}</span
-  >`
+  return html`<span class="short">${drainText(Math.max(...times.map((one) => one ?? 0)))}</span>`
 }
 
 function diskSection({ spool }: Status): Html {
@@ -209,40 +190,15 @@ function fullText({ secondsToFull, fullFirst, secondsToFullWhy }: Status['spool'
     <strong>about ${formatDuration(secondsToFull * 1000)}</strong>.`
 }
 
-function providersSection({ providers, now }: Status): Html {
+function providersSection(status: Status): Html {
   return html`<section id="providers" data-region aria-labelledby="providers-title">
     <h2 id="providers-title">Providers</h2>
-    ${table({
-      caption: 'Delivery to the service',
-      columns: [
-        'Provider',
-        'Service',
-        'Since',
-        'Last accepted',
-        '*Payloads/s',
-        '*In flight',
-        'Next try',
-        'Its clock',
-      ],
-      rows: providers.map((one) => [
-        named(one.name),
-        html`<span class="state ${one.endpoint}">${one.endpoint}</span>`,
-        ago(one.since, now),
-        ago(one.lastAcceptedAt, now),
-        rate(one.payloadsPerSecond),
-        count(one.inFlight),
-        one.nextAttemptAt === null ? 'now' : ago(one.nextAttemptAt, now),
-        one.clockOffsetMs === null ? html`<span class="quiet">unknown</span>` : offset(one.clockOffsetMs),
-      ]),
-      empty: 'Nothing is delivered yet.',
-    })}
+    ${
+      status.providers.length === 0
+        ? html`<p class="quiet">Nothing is delivered yet.</p>`
+        : blocksView([providerTable(status)])
+    }
   </section>`
-}
-
-function offset(ms: number): string {
-  const size = Math.abs(ms)
-  if (size < 1000) return 'as ours'
-  return `${formatDuration(size)} ${ms > 0 ? 'ahead' : 'behind'}`
 }
 
 function sourcesSection({ messageSources, addresses, clients, lastMessageAt, now }: Status): Html {
