@@ -10,6 +10,7 @@
 //   --shrink          makes the first seed that fails smaller, and prints the shortest command
 //   --regressions     the seeds of regressions.ts instead
 //   --mutation NAME   with a mistake in the daemon (mutations.ts)
+//   --search          ends with the first seed that fails
 //   --each            a line for each seed, also for those that hold
 //   --log             the log of a seed that fails, and of a single one
 //   --reach           the states that were never reached
@@ -40,6 +41,7 @@ const { values } = parseArgs({
     shrink: { type: 'boolean', default: false },
     regressions: { type: 'boolean', default: false },
     mutation: { type: 'string', default: '' },
+    search: { type: 'boolean', default: false },
     log: { type: 'boolean', default: false },
     reach: { type: 'boolean', default: false },
     each: { type: 'boolean', default: false },
@@ -96,7 +98,10 @@ async function printReach(): Promise<void> {
 }
 
 async function work(): Promise<void> {
-  for (let range = ranges.shift(); range !== undefined; range = ranges.shift()) await runRange(range)
+  for (let range = ranges.shift(); range !== undefined; range = ranges.shift()) {
+    await runRange(range)
+    if (values.search && failed.length + hanging > 0) return
+  }
 }
 
 /** A process with the simulated machine. */
@@ -108,6 +113,7 @@ function start(script: string, range: object, stdout: 'pipe' | 'inherit') {
       SIMULATION: JSON.stringify({
         ...range,
         isWeek: values.week,
+        isSearch: values.search,
         without: values.without.split(',').filter((kind) => kind !== ''),
         devices: values.devices === '' ? null : Number(values.devices),
         safetyS: values.safety === '' ? null : Number(values.safety),
@@ -152,7 +158,8 @@ async function runRange(range: (typeof ranges)[number]): Promise<void> {
     hanging += 1
     return
   }
-  if (code !== 0 || next !== count)
+  const isFound = values.search && failed.length > 0
+  if (code !== 0 || (next !== count && !isFound))
     throw new Error(`the process of the seeds from ${first} ended with ${code ?? signal}`)
 }
 

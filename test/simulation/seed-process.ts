@@ -22,6 +22,8 @@ export type SeedRange = {
   count: number
   /** Instead of those. */
   seeds?: readonly number[]
+  /** The first that fails is the last one. */
+  isSearch: boolean
   isWeek: boolean
   without: readonly string[]
   devices: number | null
@@ -62,4 +64,5 @@ for (const seed of seeds) {
     log: range.log && (run.wrong.length > 0 || range.count === 1) ? log : [],
   }
   process.stdout.write(`${JSON.stringify(report)}\n`)
+  if (range.isSearch && run.wrong.length > 0) break
 }
