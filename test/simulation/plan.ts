@@ -106,9 +106,9 @@ export function drawPlan(seed: number, random: Random): Plan {
     spoolBounds: {},
     habit: null,
     everyMs: {
-      kill: every(0.55, safetyMs / 1.7),
-      powerCut: every(0.35, safetyMs / 1.7),
-      stop: every(0.25, safetyMs / 1.7),
+      kill: every(0.5, safetyMs / 1.5),
+      powerCut: every(0.35, safetyMs / 1.5),
+      stop: every(0.25, safetyMs / 1.5),
       dropDevice: every(0.5, safetyMs / 10),
       network: every(0.4, safetyMs / 4),
       service: every(0.8, safetyMs / 10),

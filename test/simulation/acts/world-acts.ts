@@ -24,7 +24,7 @@ export function awayAct(world: World): undefined {
   const awayMs = random.below(Math.min(plan.safetyMs, awayMsMax))
   fleet.sendAway({ deafMs, awayMs, losesMemory: random.chance(0.4) })
   let atMs = deafMs
-  for (let ends = random.below(3); ends > 0; ends -= 1) {
+  for (let ends = random.pick([0, 0, 1, 2]); ends > 0; ends -= 1) {
     atMs += 500 + random.below(20_000)
     kernel.at(atMs, () => {
       if (world.isSwapped || world.isSettling) return

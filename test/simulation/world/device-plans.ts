@@ -32,13 +32,13 @@ const poisonsOf: Readonly<Record<ContentKind, readonly Poison[]>> = {
 }
 
 export function drawDevices(random: Random, { providers, everyMs }: Options): DevicePlan[] {
-  const isFast = random.chance(0.2)
+  const isFast = random.chance(0.15)
   // Of several whose clocks are ahead, a person releases what one of them sent.
   const isAhead = random.chance(aheadShare)
   // What is remembered of each device is then so large that a small spool moves it.
   const ending = random.chance(longShare) ? `-${'n'.repeat(220)}` : ''
-  return Array.from({ length: 1 + random.below(5) }, (_, index): DevicePlan => {
-    const burst = isFast ? random.pick([1, 5, 15, 30]) : random.pick([1, 1, 1, 5])
+  return Array.from({ length: 1 + random.below(4) }, (_, index): DevicePlan => {
+    const burst = isFast ? random.pick([1, 5, 12, 25]) : random.pick([1, 1, 1, 5])
     const isAlike = random.chance(alikeShare)
     const kind = isAlike ? 'parkedUntimed' : random.pick(isAhead ? timed : kinds)
     const provider = random.pick(providers)
@@ -68,7 +68,7 @@ export function drawDevices(random: Random, { providers, everyMs }: Options): De
       // Values of two records within `pair_within` are not told apart.
       burst: kind === 'parts' ? 1 : burst,
       // Fewer bursts than single messages, so that a seed stays small.
-      everyMs: everyMs * (0.3 + random.next()) * Math.sqrt(kind === 'parts' ? 1 : burst),
+      everyMs: everyMs * (0.3 + random.next()) * (kind === 'parts' ? 1 : burst) ** 0.7,
       poison: random.chance(0.25) ? 0.2 : 0,
       poisons: poisonsOf[kind],
       isDoomed,
