@@ -11,6 +11,7 @@ import { newRandomId } from '../../src/domain/ids.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { mountSmallDisk } from '../crash/small-disk.ts'
 import { runCli } from '../support/cli-world.ts'
+import { createFastClock } from '../support/fast-clock.ts'
 import { newFolder } from '../support/folders.ts'
 import { keptOutput } from '../support/ops-world.ts'
 import { testKernel } from '../support/our-time.ts'
@@ -26,6 +27,8 @@ function startWith(folder: string, create: boolean, deps: Deps = {}): Promise<Pi
     folder,
     baseUrl: 'http://127.0.0.1:1',
     sections: { spool: spoolText(create) },
+    // A refused spool is looked at every second.
+    clock: createFastClock(10),
     deps: { checkStore: checkInThread, ...deps },
   })
 }

@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { hashPassword } from '../../src/std/passwords/passwords.ts'
+import { createFastClock } from '../support/fast-clock.ts'
 import { newFolder } from '../support/folders.ts'
 import { startPipeline } from '../support/pipeline-world.ts'
 
@@ -13,6 +14,8 @@ test('everything of a vehicle is found by its asset, and who came over TCP write
   await writeFile(join(folder, 'ops-users'), `alice:${await hashPassword('right', 12)}\n`, { mode: 0o600 })
   const pipeline = await startPipeline({
     folder,
+    // The ledger copies every five seconds.
+    clock: createFastClock(10),
     config: (baseUrl) => `
 ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
 devices: { file: devices.csv, unknown: quarantine }

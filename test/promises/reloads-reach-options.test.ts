@@ -17,7 +17,7 @@ type Sections = Parameters<typeof configText>[0]
 const textOf = (sections: Sections) => configText({ stopDeadline: '1s', ...sections })
 
 /** A gateway whose config the test edits, and a service that answers by a script. A stop waits for what hangs. */
-async function start(sections: Sections, script?: Script, clock?: Clock) {
+async function start(sections: Sections, script?: Script, clock: Clock = createFastClock(4)) {
   const folder = await newFolder()
   const service = await startScriptedService(script)
   onTestFinished(() => service.close())
@@ -25,7 +25,7 @@ async function start(sections: Sections, script?: Script, clock?: Clock) {
     folder,
     baseUrl: service.url,
     config: textOf(sections),
-    ...(clock && { clock }),
+    clock,
     deps: { checkStore: checkInThread },
   })
   let sent = 0

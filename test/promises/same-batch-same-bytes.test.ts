@@ -17,7 +17,10 @@ describe('same batch, same bytes', () => {
       const service = await scriptedService()
       const faults: Reply[] = ['reset', { status: 500 }, { status: 200, body: 'not an answer' }]
       service.answer((request, index) => faults[index] ?? acceptAll(request))
-      const pipeline = await startPipeline({ baseUrl: service.url })
+      const pipeline = await startPipeline({
+        baseUrl: service.url,
+        sections: { delivery: 'batch: { linger: 20ms }, backoff: { min: 10ms, max: 50ms }' },
+      })
       const device = await pipeline.device('truck-1')
       for (let n = 0; n < 5; n += 1)
         device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n + 1 })
