@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { defaultProvider } from '../../../src/domain/ids.ts'
 import { newFolder } from '../../support/folders.ts'
 import { createDeliveryWorld, dayMs } from '../../support/delivery-world.ts'
 import type { DeliveryWorld } from '../../support/delivery-world.ts'
@@ -20,19 +19,6 @@ const refuse =
 const open = () => world.spool.lanes().reduce((sum, { pending, sealed }) => sum + pending + sealed, 0)
 
 describe('batches by count and linger', () => {
-  test('a full batch is sent at once, a single payload after the linger', async () => {
-    world = await createDeliveryWorld()
-    const ids = await world.publish('a', 'b', 'c', 'd')
-    await world.pass(0)
-    expect(world.service.received.map(({ payloadIds }) => payloadIds)).toEqual([ids.slice(0, 3)])
-    await world.pass(999)
-    expect(world.service.received).toHaveLength(1)
-    await world.pass(2)
-    expect(world.service.received[1]?.payloadIds).toEqual(ids.slice(3))
-    expect(open()).toBe(0)
-    expect(world.delivery.counters()).toMatchObject({ submissions: 2, delivered: 4, retried: 0, dead: 0 })
-  })
-
   describe('with batches that hardly ever fill', () => {
     const batch = { payloadsMax: 500, bodyBytesMax: 64 * 1024, lingerMs: 1000 }
 
@@ -58,14 +44,6 @@ describe('batches by count and linger', () => {
     })
   })
 
-  test('a step of the wall clock does not delay a single payload', async () => {
-    world = await createDeliveryWorld()
-    await world.publish('a')
-    world.clock.stepWall(-3_600_000)
-    await world.pass(1001)
-    expect(open()).toBe(0)
-  })
-
   test('a clock that was ahead and is corrected delays no retry', async () => {
     world = await createDeliveryWorld({ script: failAll('Validation') })
     world.clock.stepWall(dayMs)
@@ -77,28 +55,6 @@ describe('batches by count and linger', () => {
     world.service.answer(acceptAll)
     await world.pass(3_600_000)
     expect(world.spool.totals()).toMatchObject({ delivered: 6, dead: 0 })
-  })
-
-  test('the pipeline does not spin while backfill uses all its places', async () => {
-    world = await createDeliveryWorld({
-      script: () => 'hang',
-      startNow: false,
-      provider: { timeoutMs: 600_000 },
-    })
-    for (let n = 0; n < 20; n += 1) await world.publish(`a${n}`, `b${n}`, `c${n}`)
-    await world.spool.rotate(defaultProvider)
-    let looks = 0
-    const { lanes } = world.spool
-    world.spool.lanes = () => {
-      looks += 1
-      return lanes()
-    }
-    world.delivery.start()
-    while (world.service.open() < 3) await world.clock.advance(0)
-    for (let n = 0; n < 50; n += 1) await world.clock.advance(0)
-    looks = 0
-    await world.clock.advance(1000)
-    expect(looks).toBeLessThan(20)
   })
 
   test.each([
@@ -144,29 +100,6 @@ describe('batches by count and linger', () => {
 })
 
 describe('outages', () => {
-  test('while everything fails one probe at a time is sent, and then everything arrives', async () => {
-    world = await createDeliveryWorld({ script: refuse(500) })
-    for (let i = 0; i < 40; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
-    await world.pass(60_000)
-    expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
-    expect(world.changes('ENDPOINT_UNAVAILABLE')).toEqual({ raised: 1, cleared: 0 })
-    let mostOpen = 0
-    world.service.answer((one, index) => {
-      mostOpen = Math.max(mostOpen, world.service.open())
-      return refuse(500)(one, index)
-    })
-    const before = world.service.received.length
-    await world.pass(dayMs)
-    expect(mostOpen).toBe(1)
-    // 60 s at most and 30 s on average between two probes.
-    expect(world.service.received.length - before).toBeLessThan((1.3 * dayMs) / 30_000)
-    world.service.answer(acceptAll)
-    await world.pass(120_000)
-    expect(open()).toBe(0)
-    expect(world.changes('ENDPOINT_UNAVAILABLE')).toEqual({ raised: 1, cleared: 1 })
-    expect(world.spool.totals()).toMatchObject({ delivered: 120, retried: 0, dead: 0 })
-  })
-
   test.each([1, 2, 3, 4])(
     'batches that waited for an isolation are sent when it ends (seed %i)',
     async (seed) => {
@@ -201,27 +134,6 @@ describe('outages', () => {
   })
 })
 
-describe('403', () => {
-  test('for a day costs at most 200 requests and loses nothing, and delivery resumes automatically', async () => {
-    world = await createDeliveryWorld({ script: refuse(403) })
-    for (let i = 0; i < 10; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
-    await world.pass(dayMs)
-    expect(world.delivery.providers()[0]).toMatchObject({
-      endpoint: 'unauthorized',
-      lastRequestId: 'request-9',
-    })
-    expect(world.states('ENDPOINT_UNAUTHORIZED')[0]).toMatchObject({
-      status: 403,
-      accessKeyId: 'AKIDEXAMPLE',
-    })
-    expect(world.service.received.length).toBeLessThanOrEqual(200)
-    world.service.answer(acceptAll)
-    await world.pass(12 * 60_000)
-    expect(open()).toBe(0)
-    expect(world.spool.totals()).toMatchObject({ delivered: 30, dead: 0 })
-  })
-})
-
 describe('credentials', () => {
   test('that are missing are looked for once, however many batches wait', async () => {
     world = await createDeliveryWorld({
@@ -234,17 +146,6 @@ describe('credentials', () => {
     expect(world.states('CREDENTIALS_MISSING')).toHaveLength(1)
     const next = world.delivery.providers()[0]?.nextAttemptAt ?? 0
     expect(next - world.clock.now()).toBeLessThanOrEqual(5000)
-  })
-
-  test('without them nothing is sealed or sent, and that is reported', async () => {
-    world = await createDeliveryWorld({ provider: { credentials: { source: 'environment' } } })
-    await world.publish('a', 'b', 'c')
-    await world.pass(3_600_000)
-    expect(world.service.received).toHaveLength(0)
-    expect(world.spool.batches()).toHaveLength(0)
-    expect(world.states('CREDENTIALS_MISSING')[0]?.why).toMatch(/AWS_ACCESS_KEY_ID is not set/)
-    expect(world.changes('CREDENTIALS_MISSING')).toEqual({ raised: 1, cleared: 0 })
-    expect(world.delivery.providers()[0]?.endpoint).toBe('unauthorized')
   })
 })
 
@@ -263,17 +164,5 @@ describe('stop', () => {
     await world.clock.advance(0)
     await world.delivery.stop(AbortSignal.abort())
     expect(open()).toBe(3)
-  })
-
-  test('aborts a hanging submission at the deadline; its batch stays sealed', async () => {
-    world = await createDeliveryWorld({ script: () => 'hang' })
-    await world.publish('a', 'b', 'c')
-    while (world.service.received.length === 0) await world.clock.advance(0)
-    const deadline = new AbortController()
-    const stopped = world.delivery.stop(deadline.signal)
-    deadline.abort()
-    await stopped
-    expect(world.spool.batches()).toHaveLength(1)
-    expect(world.delivery.counters().outcomes.get('aborted')).toBe(1)
   })
 })

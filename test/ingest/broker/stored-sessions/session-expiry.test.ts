@@ -182,19 +182,6 @@ describe('a CONNECT', () => {
     expect((await depot.visited({ connect, ...first })).present).toBe(true)
   })
 
-  test('[MQTT5-3.1.2-5] without Clean Start and with expiry 0 resumes what is stored until its end', async () => {
-    const depot = await openSessions()
-    const first = await depot.open('resume', hourMs)
-    await depot.addMessage(first, 7)
-    depot.sessions.closed(first.session)
-    const { session, present, expiryMs } = await depot.open('resume', 0)
-    expect([present, expiryMs, session.holds(7, 1)]).toEqual([true, 0, true])
-    depot.sessions.closed(session)
-    expect(await depot.records()).toEqual({})
-    expect(depot.sessions.counters()).toMatchObject({ sessions: 0, sessionsExpired: 0 })
-    expect(await depot.visit('resume', hourMs)).toBe(false)
-  })
-
   test('with expiry 0 ends what was stored, also where the gateway dies before the connection', async () => {
     const depot = await openSessions()
     const first = await depot.open('resume', hourMs)
@@ -206,17 +193,6 @@ describe('a CONNECT', () => {
     expect(await depot.records()).toEqual({})
     expect(await depot.visit('resume', hourMs)).toBe(false)
     expect(Object.keys(await depot.records())).toEqual(['session van'])
-  })
-
-  test('that takes over leaves the session of the other one to it', async () => {
-    const depot = await openSessions()
-    const first = await depot.open('resume', hourMs)
-    const second = await depot.open('resume', 0)
-    expect([second.present, second.session === first.session]).toEqual([true, true])
-    depot.sessions.closed(first.session)
-    expect(depot.sessions.counters()).toMatchObject({ sessions: 1 })
-    depot.sessions.closed(second.session)
-    expect(depot.sessions.counters()).toMatchObject({ sessions: 0 })
   })
 })
 
@@ -279,15 +255,6 @@ describe('the expiry', () => {
 })
 
 describe('a DISCONNECT', () => {
-  test('that comes before the end of its connection ends the session for the next CONNECT', async () => {
-    const depot = await openSessions()
-    const first = await depot.open('resume', hourMs)
-    depot.sessions.changeExpiry(first.session, 0)
-    expect((await depot.open('resume', hourMs)).present).toBe(false)
-    depot.sessions.closed(first.session)
-    expect(depot.sessions.counters()).toMatchObject({ sessions: 1 })
-  })
-
   test('of a connection that was taken over changes nothing', async () => {
     const depot = await openSessions()
     const first = await depot.open('resume', hourMs)
