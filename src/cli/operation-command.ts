@@ -40,6 +40,10 @@ export type CommandMore = {
   atRest?: AtRest
   /** Where no daemon answers: the answer by the file of --config. */
   byConfig?(config: string, values: unknown, io: CommandIo): Promise<unknown>
+  /** Parameters that the command always gives. */
+  always?: Readonly<Record<string, string>>
+  /** Printed below the answer; `width`: of the terminal. */
+  textBelow?(answer: never, width: number): string
   /** More options; and where one of them is given, what the command does in the place of the request. */
   extend?(command: Command): Command
   instead?(options: never, given: GivenParameters, io: CommandIo): Promise<ExitStatus> | null
@@ -48,7 +52,7 @@ export type CommandMore = {
 /** `reload`, or `retry` of `batches retry`. */
 export function operationCommand(name: string, io: CommandIo, done: Done, more: CommandMore = {}): Command {
   const operation = operationNamed(name)
-  const { atRest, extend = (made: Command) => made } = more
+  const { atRest, extend = (made: Command) => made, always = {}, textBelow } = more
   const bare = new Command(name.split('/').at(-1)).description(operation.summary)
   const command = extend(withParameters(atRest ? withSpoolOptions(bare) : withDaemonOptions(bare), operation))
   return command
@@ -56,13 +60,14 @@ export function operationCommand(name: string, io: CommandIo, done: Done, more: 
     .action(async () => {
       const options = command.opts<DaemonOptions>()
       const given = parametersOf(command, operation)
+      for (const [one, value] of Object.entries(always)) given.params.set(one, value)
       const other = more.instead?.(options as never, given, io) ?? null
       if (other !== null) return done(await other)
       checked(operation, given)
       const answer = await answerOf(operation, { given, options, io }, more)
       // Again: now the zone of the gateway is known.
       const { values } = checked(operation, given)
-      printOperation(operation, answer, { values, options, io })
+      printOperation(operation, answer, { values, options, io, ...(textBelow && { textBelow }) })
       return done(operation.isDone?.(answer, values) === false ? 1 : 0)
     })
 }
@@ -193,28 +198,41 @@ export function checked(operation: Operation, { raw }: Pick<GivenParameters, 'ra
 
 export function requestOf({ name, path }: Operation, params: URLSearchParams) {
   if (path === undefined) return changeRequest(name, params)
-  return { path: `${path}?${params.toString()}`, method: 'GET', timeoutMs: Infinity } as const
+  const query = new URLSearchParams(params)
+  const key = encodeURIComponent(query.get('key') ?? '')
+  if (path.includes('{key}')) query.delete('key')
+  return {
+    path: `${path.replace('{key}', key)}?${query.toString()}`,
+    method: 'GET',
+    timeoutMs: Infinity,
+  } as const
 }
 
 /** A report of a change that was not made says so, and how to make it. */
 export function printOperation(
   operation: Operation,
   answer: unknown,
-  { values, options, io }: { values: unknown; options: DaemonOptions; io: CommandIo },
+  {
+    values,
+    options,
+    io,
+    textBelow = () => '',
+  }: { values: unknown; options: DaemonOptions; io: CommandIo } & Pick<CommandMore, 'textBelow'>,
 ): void {
   const { now, dryRun = false } = Object(answer) as { now?: string; dryRun?: boolean }
   const at = now === undefined ? Date.now() : Date.parse(now)
   const prints = new Set(Object.keys(operation.prints ?? {}).filter((name) => name in options))
   const asks = 'yes' in operation.parameters.shape
-  printAnswer(io, options, answer, (_, width) =>
-    textOfLines([
+  printAnswer(io, options, answer, (_, width) => {
+    const lines = [
       ...timesLine(operation, values),
       ...linesOfBlocks(operation.text?.(answer, { now: at, values, prints }) ?? [], width),
       ...(dryRun && effects[operation.effect].isRecorded
         ? [`Nothing was changed.${asks ? ' Add --yes to do it.' : ''}`]
         : []),
-    ]),
-  )
+    ]
+    return textOfLines(lines) + textBelow(answer as never, width)
+  })
 }
 
 /** As which times those that were given were read: they are of the zone of the gateway. */

@@ -62,7 +62,7 @@ describe('the completion of bash', () => {
 
   test('completes commands, subcommands and options', async () => {
     expect(await completed('doc')).toEqual(['doctor'])
-    expect(await completed('spool', 's')).toEqual(['salvage', 'snapshot'])
+    expect(await completed('spool', 's')).toEqual(['snapshot', 'salvage'])
     expect(await completed('spool', 'snapshot', '--pat')).toEqual(['--path'])
     expect(await completed('status', '--w')).toEqual(['--watch'])
   })

@@ -4,10 +4,13 @@
 import { groupCommand } from '../operation-command.ts'
 import { acceptByConfig, addCommand } from './devices-add-command.ts'
 import { importCommand } from './devices-import-command.ts'
-import { showCommand } from './devices-show-command.ts'
+import { messagesText } from './device-messages-text.ts'
 
 export const devicesCommand = groupCommand(
   'devices',
-  { show: showCommand, add: addCommand, import: importCommand },
-  { accept: { instead: acceptByConfig } },
+  { add: addCommand, import: importCommand },
+  {
+    accept: { instead: acceptByConfig },
+    show: { always: { messages: '1' }, textBelow: messagesText },
+  },
 )

@@ -1,6 +1,8 @@
 // spool-command.ts: `spool`: make, verify, repair or salvage a spool, copy it and restore the copy.
 
 import { Command } from 'commander'
+import { systemClock } from '../../std/clock.ts'
+import { audited } from '../daemon-client/audited-change.ts'
 import { readSpool } from '../daemon-client/spool-access.ts'
 import { groupCommand } from '../operation-command.ts'
 import { directory } from '../terminal/option-values.ts'
@@ -12,7 +14,6 @@ import { textOfLines } from '../../std/text-table/text-lines.ts'
 import { spoolInitCommand } from './spool-init-command.ts'
 import { repairCommand } from './repair-command.ts'
 import { restoreCommand } from './restore-command.ts'
-import { snapshotCommand } from './snapshot-command.ts'
 import { spoolPathOf } from './spool-path.ts'
 import { waitingCommand } from './waiting-command.ts'
 import { salvageTo, type SalvageReport } from './salvage-files.ts'
@@ -65,12 +66,21 @@ export const spoolCommand = groupCommand(
     waiting: waitingCommand,
     repair: repairCommand,
     salvage: salvageCommand,
-    snapshot: snapshotCommand,
     restore: restoreCommand,
   },
   {
     verify: {
       atRest: (path, _, io) => readSpool(path, io, (spool, report) => spool.check(io.stop, report)),
+    },
+    snapshot: {
+      async atRest(spoolPath, values, io) {
+        const { to } = values as { to: string }
+        const { snapshotResting } = await import('../../spool/spool.ts')
+        const change = { spoolPath, change: 'spool/snapshot', request: `to=${encodeURIComponent(to)}` }
+        return audited(io, change, () =>
+          snapshotResting(spoolPath, to, { now: systemClock.now(), signal: io.stop }),
+        )
+      },
     },
   },
 )

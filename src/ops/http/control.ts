@@ -6,12 +6,13 @@
 //
 // A page without scripts makes a change with a form (changeByForm).
 
+import { z } from 'zod'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import type { ChangeEnd } from '../audit/audit.ts'
 import { answerTo, effects, refusedBy, type Operation } from '../operations/operation.ts'
 import { operations } from '../operations/operations.ts'
-import { rawParametersIn, readParameters } from './http-routing/parameters.ts'
+import { metaOf, rawParametersIn, readParameters } from './http-routing/parameters.ts'
 import { parametersRefused } from './http-routing/request-refusals.ts'
 import type { Route, RouteAnswer, RouteRequest } from './http-routing/route.ts'
 import { idsBody, idsOf } from './ids-in-body.ts'
@@ -29,13 +30,16 @@ function toRoute(of: Operation): Route {
     answers: { 200: { means, ...(schema && { schema }), ...(contentType && { contentType }) } },
     ...(body && { body }),
   }
-  if (of.path !== undefined)
+  if (of.path !== undefined) {
+    const inQuery = Object.entries(parameters.shape).filter(([, one]) => metaOf(one).form.isInPath !== true)
     return {
       ...shared,
+      parameters: z.strictObject(Object.fromEntries(inQuery)),
       method: 'GET',
       path: of.path,
       answer: async (request) => refusedBy(of, request.values) ?? answerNow(of, request),
     }
+  }
   return {
     ...shared,
     method: 'POST',

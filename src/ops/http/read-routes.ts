@@ -8,7 +8,6 @@
 //   /status   status.ts as JSON
 //   /history  ../history: columns for plots
 //   /metrics  Prometheus text
-//   /devices/{key}    device-list.ts
 //
 // Lists of what the stages keep are operations (../operations).
 
@@ -16,10 +15,8 @@ import { z } from 'zod'
 import { historySchema, historySpans } from '../history/history.ts'
 import { statusSchema } from '../status-schema/status-schema.ts'
 import { readySchema, verdictSchema } from './answer-schemas/answer-schemas.ts'
-import { deviceSchema } from './answer-schemas/device-schemas.ts'
-import { deviceOf } from './device-list.ts'
 import { ok, type TextAnswer } from './json-answer.ts'
-import { anyParameters, choice, flag, noParameters } from './http-routing/parameters.ts'
+import { anyParameters, choice, noParameters } from './http-routing/parameters.ts'
 import { route, type Route } from './http-routing/route.ts'
 
 export const readRoutes: readonly Route[] = [
@@ -95,18 +92,6 @@ export const readRoutes: readonly Route[] = [
       const { contentType, text: body } = await source.metrics()
       return { status: 200, contentType, body }
     },
-  }),
-  route({
-    method: 'GET',
-    path: '/devices/{key}',
-    summary: 'Shows one device, by its key, asset, MQTT client id or user name.',
-    right: 'read',
-    parameters: z.strictObject({
-      messages: flag('Shows its last messages too: raw, mapped, and what became of them.'),
-      explain: flag('With `messages`: explains each value.'),
-    }),
-    answers: { 200: { means: 'The device.', schema: deviceSchema } },
-    answer: ({ source, key, values, signal }) => deviceOf(source, { key, ...values, signal }),
   }),
 ]
 

@@ -11,14 +11,14 @@ import { deviceOrderNames, deviceOrders, deviceStateNames } from '../../domain/d
 import type { DeviceFields } from '../../mapping/mapping.ts'
 import type { DaemonControl, MuteEnd } from '../types.ts'
 import { acceptSchema, forgetSchema, muteSchema } from '../http/answer-schemas/control-schemas.ts'
-import { devicesSchema } from '../http/answer-schemas/device-schemas.ts'
-import { devicesOf, withHours } from '../http/device-list.ts'
+import { deviceSchema, devicesSchema } from '../http/answer-schemas/device-schemas.ts'
+import { deviceOf, devicesOf, withHours } from '../http/device-list.ts'
 import { quarantineOf } from '../http/quarantine-view.ts'
 import { badRequest, faultAnswer, ok, problem, starting, type JsonAnswer } from '../http/json-answer.ts'
 import { choice, flag, limit, requiredText, text } from '../http/http-routing/parameters.ts'
 import type { HttpSource } from '../http/http-routing/route.ts'
 import { endRefused, noEnd, untilWhen } from './condition-operations.ts'
-import { devicesText } from './device-text.ts'
+import { devicesText, deviceText } from './device-text.ts'
 import { operation, type Operation } from './operation.ts'
 
 /** Fields of a row of the device table: the parameter, the column, and the words of the help. */
@@ -88,6 +88,33 @@ export const deviceOperations: readonly Operation[] = [
       return ok({ now: isoTime(source.ourNow()), ...list, devices })
     },
     text: devicesText,
+  }),
+  operation({
+    name: 'devices/show',
+    path: '/devices/{key}',
+    effect: 'lists',
+    summary: 'Show a device: its connection, its last position, what the service answered, what was lost.',
+    notes: [
+      'The last 20 messages since the start of the daemon are shown raw, with their payloads and what became of ' +
+        'each, up to the requestId of the service. None are kept for assets with a privacy profile.',
+    ],
+    parameters: z.strictObject({
+      key: requiredText('Key of the device, its asset, its MQTT client id or its MQTT user name.', {
+        value: 'key',
+        isArgument: true,
+        isInPath: true,
+      }),
+      messages: flag('Shows its last messages too: raw, mapped, and what became of them.', {
+        isHidden: true,
+      }),
+      explain: flag('Explains each value of the last messages, as `map --explain` does.'),
+    }),
+    means: 'The device.',
+    schema: deviceSchema,
+    // `key` stands in the path.
+    answer: ({ source, key, values: { messages, explain }, signal }) =>
+      deviceOf(source, { key, messages, explain, signal }),
+    text: deviceText,
   }),
   operation({
     name: 'devices/accept',

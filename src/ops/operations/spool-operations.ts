@@ -1,10 +1,11 @@
 // spool-operations.ts: what an operator does with the spool of the running daemon.
 
-import { isAbsolute, normalize, sep } from 'node:path'
+import { isAbsolute, normalize, resolve, sep } from 'node:path'
 import { z } from 'zod'
 import type { LaneId, ProviderName } from '../../domain/ids.ts'
+import { zonedTime } from '../../std/clock.ts'
 import { formatSize, plural } from '../../std/quantity.ts'
-import { assignLaneSchema, verifySchema } from '../http/answer-schemas/control-schemas.ts'
+import { assignLaneSchema, snapshotSchema, verifySchema } from '../http/answer-schemas/control-schemas.ts'
 import { badParameter, ok, starting } from '../http/json-answer.ts'
 import { noParameters, requiredInteger, requiredText } from '../http/http-routing/parameters.ts'
 import { providerRefused } from './batches-operations.ts'
@@ -28,8 +29,20 @@ export const spoolOperations: readonly Operation[] = [
     name: 'spool/snapshot',
     effect: 'changes',
     summary: 'Write a copy of the whole spool as it is between two writes, and read it back.',
-    parameters: z.strictObject({ to: requiredText('Directory for it, an absolute path.') }),
+    notes: [
+      'The running daemon writes it, with the rights of its user.',
+      'On the file system of the spool, tables are shared by hard links. They then need space only when the ' +
+        'spool deletes them.',
+      'The ledger is not part of a snapshot.',
+    ],
+    parameters: z.strictObject({
+      to: requiredText('Empty directory to write into; over HTTP an absolute path.', {
+        value: 'dir',
+        read: folder,
+      }),
+    }),
     means: 'The snapshot.',
+    schema: snapshotSchema,
     async run({ source, values: { to }, caller, signal }, { snapshotsFolder }) {
       const { spoolWork: spool } = source.stages
       if (!spool) return starting()
@@ -39,6 +52,12 @@ export const spoolOperations: readonly Operation[] = [
         return badParameter(`Over TCP, to must be below ${snapshotsFolder}.`, { parameter: 'to', found: to })
       return ok(await spool.snapshot(to, signal))
     },
+    text: ({ path, createdAt, payloads, batches, tables, linkedTables, bytes }) => [
+      `The snapshot of ${zonedTime(createdAt)} is in ${path}. Every block of it was read.`,
+      `${plural(payloads, 'payload')}, ${plural(batches, 'sealed batch', 'sealed batches')}; ` +
+        `${formatSize(bytes)} in ${plural(tables, 'table')}, ${linkedTables} of them shared by hard links.`,
+      `Restore it with: telemetry-gateway spool restore --from ${path} --path DIR`,
+    ],
   }),
   operation({
     name: 'spool/assign-lane',
@@ -68,6 +87,11 @@ export const spoolOperations: readonly Operation[] = [
     ],
   }),
 ]
+
+function folder(text: string) {
+  const isOne = text !== '' && text !== '-'
+  return isOne ? { text: resolve(text) } : { wrong: 'Give a directory: several files are written.' }
+}
 
 function verifyText({
   ok: isSound,

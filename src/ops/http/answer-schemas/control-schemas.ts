@@ -249,6 +249,19 @@ export const batchActionSchema = record({
     .describe('Batches that stay as they are.'),
 })
 
+export const snapshotSchema = record({
+  version: count().describe('Of the form of snapshots.'),
+  path: z.string().describe('Its directory.'),
+  createdAt: time().describe('Of the writes in it, the last.'),
+  instance: z.string().describe('Id of the spool.'),
+  writes: count().describe('Writes of the spool.'),
+  payloads: count().describe('Payloads in it.'),
+  batches: count().describe('Sealed batches in it.'),
+  tables: count().describe('Tables of the database.'),
+  linkedTables: count().describe('Those of them that share their disk space with the spool.'),
+  bytes: bytes().describe('Its size.'),
+})
+
 export const assignLaneSchema = record({
   lane: count().describe('The lane.'),
   provider: z.string().describe('Whose lane it is now.'),

@@ -15,6 +15,8 @@ export type CommandForm = {
   isArgument?: true
   /** Several values behind one name: `--id <id...>`. */
   isVariadic?: true
+  /** The path has it, as `{key}`: no parameter of the URL. */
+  isInPath?: true
   /** No command has it. */
   isHidden?: true
   /** A time; its answer says which one it was read as. */
