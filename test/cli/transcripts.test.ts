@@ -91,6 +91,34 @@ async function threeRefused() {
   return pipeline
 }
 
+const counters = `
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map:
+      time: { path: ts, format: ms }
+      signals:
+        - { type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }
+        - { type: OBD_TOTAL_ENGINE_TIME, path: hours, unit: h, part: ENGINE }`
+
+/** A message with readings that the mapping compares with those before; it is delivered, or ignored. */
+const reads =
+  (n: number, ...[odometer, hours]: [number, number]) =>
+  async (world: Pipeline) => {
+    const settled = () => world.status().totals.delivered + world.status().totals.ignored
+    const before = settled()
+    await world.publish('truck-7', messageOf(n, { odometer, hours }))
+    await world.until(() => settled() > before)
+  }
+
+/** The values of the payloads that the service has. */
+const sentValues = ({ sandbox }: Pipeline) =>
+  sandbox
+    .received({ limit: 100 })
+    .map(({ payload }) => (payload as { signals?: { value: string }[] }).signals ?? [])
+    .map((signals) => signals.map(({ value }) => value).join('+'))
+    .toSorted()
+    .join(' ')
+
 /** The times of the payloads that the service has: of 1970, or of today. */
 const sentTimes = ({ sandbox }: Pipeline) =>
   sandbox
@@ -225,6 +253,25 @@ const stories: readonly Story[] = [
     ],
   },
   {
+    title: 'Readings that are lower than before, until the device is forgotten',
+    world: () => startPipeline({ config: configText({ sources: counters }) }),
+    steps: [
+      reads(1, 500_000, 9000),
+      reads(2, 12, 3),
+      '= values totals.ignored',
+      'devices forget truck-7 --signal OBD_LIFETIME_ODOMETER',
+      reads(3, 12, 3),
+      '= values',
+      reads(4, 500_000, 3),
+      '= values',
+      'devices forget truck-7 --json',
+      reads(5, 14, 4),
+      '= values',
+      'devices forget truck-8',
+      'devices forget truck-7 --signal FUEL',
+    ],
+  },
+  {
     title: 'The spool of a gateway that was stopped',
     world: threeRefused,
     steps: [
@@ -287,7 +334,14 @@ async function factsOf(world: Pipeline, names: readonly string[]): Promise<strin
   const { text } = await get(world.gateway.addresses.ops, '/metrics')
   const metrics = Object.fromEntries(text.split('\n').map((line) => line.split(' ')))
   const open = Object.fromEntries(world.codes().map((code) => [code, true]))
-  const facts = { ...world.status(), open, sandbox: world.sandbox.stats(), sent: sentTimes(world), metrics }
+  const facts = {
+    ...world.status(),
+    open,
+    sandbox: world.sandbox.stats(),
+    sent: sentTimes(world),
+    values: sentValues(world),
+    metrics,
+  }
   const lines = names.map((name) => {
     const found = name.split('.').reduce<unknown>((value, key) => Object(value)[key], facts)
     return `= ${name} ${String(found)}\n`
