@@ -112,3 +112,42 @@ test('the total fuel used is such a counter, and the fuel of a trip or in a tank
   const all = ['8388607.5', '20000', '0', '20005']
   expect(values).toEqual([['20000', '20005'], all, all])
 })
+
+test('the distance of a trip that is the largest number of some bits is omitted, and others are sent', async () => {
+  const trip = { type: 'TRIP_DISTANCE', path: 'trip', unit: 'm', value_unit: 'KILOMETERS' }
+  const field = { path: 'trip', type: 'number', quantity: 'distance' }
+  const all = [65_535, 16_777_215, 999_999, 0, 255, 65_536]
+  const row = (plausibility: object): Row => ({
+    source: { plausibility },
+    map: { signals: [trip], fields: { trip: field } },
+    messages: all.map((value) => ({ trip: value })),
+  })
+  const { judged, flagged } = await resultsOf({
+    judged: row({}),
+    flagged: row({ distance: { action: 'flag' } }),
+  })
+  const values = (result: typeof judged) => result!.sent.map(({ signals }) => signals?.[0]?.value)
+  const sentTexts = ['0', '0.255', '65.536']
+  expect(values(judged)).toEqual([undefined, undefined, undefined, ...sentTexts])
+  expect(judged!.sent.map(({ trip: sent }) => sent)).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    ...all.slice(3),
+  ])
+  expect(values(flagged)).toEqual(['65.535', '16777.215', '999.999', ...sentTexts])
+})
+
+test('a placeholder of a counter is no difference, and the next difference has all that it grew by', async () => {
+  const row = (unset: unknown): Row => ({
+    map: { fields: { km: { expr: 'odo - previous.odo', type: 'number' } } },
+    messages: [unset, 48_212, 48_213, unset, unset, 48_216, 48_217].map((odo) => ({ odo })),
+  })
+  const unset = [0, 65_535, 16_777_215, 16_777.215]
+  const results = await resultsOf(Object.fromEntries(unset.map((value, index) => [index, row(value)])))
+  const none = undefined
+  for (const { sent, omitted } of Object.values(results)) {
+    expect(sent.map(({ km }) => km)).toEqual([none, none, 1, none, none, 3, 1])
+    expect(omitted).toEqual(Array<string>(3).fill('previous.odo: a placeholder'))
+  }
+})

@@ -14,7 +14,7 @@ import type { WriteMembers } from './member-fields.ts'
 import { degreesOfMinutes, type Convert } from './units.ts'
 import { withoutResult } from '../path/no-result.ts'
 import { numberFrom, shown } from '../path/value.ts'
-import { isUnsetCoordinate } from '../plausibility/unset-numbers.ts'
+import { isLargeUnsetNumber } from '../plausibility/unset-numbers.ts'
 import type { Up, RecordContext } from '../types.ts'
 
 /** Of the topic. */
@@ -102,7 +102,7 @@ export function isNowhere(north: number, east: number): boolean {
   if (isNearNowhere(north, east) || (north === -1 && east === -1)) return true
   const pole = Math.abs(north)
   if (pole === 90 || (pole > nearPole && Math.abs(east) > nearPole + 90)) return true
-  return north === east && isUnsetCoordinate(north)
+  return north === east && isLargeUnsetNumber(north)
 }
 
 /** A step of 15 bits below 90. */
@@ -110,7 +110,7 @@ const nearPole = 89.99
 
 /** As the device wrote it. */
 function isUnset({ raw }: Coordinate, { record, root, up, captures }: RecordContext): boolean {
-  return isUnsetCoordinate(numberFrom(raw(record, root, up, captures)))
+  return isLargeUnsetNumber(numberFrom(raw(record, root, up, captures)))
 }
 
 function refused(

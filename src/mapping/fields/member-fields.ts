@@ -6,7 +6,7 @@
 // than the configured one are omitted and counted: a type that changes could make the service refuse the
 // payload.
 import type { Read } from '../path/path.ts'
-import { rejects, type Bounds } from '../plausibility/plausibility.ts'
+import { isWithoutValue, rejects, type Bounds } from '../plausibility/plausibility.ts'
 import { notingWritten, type Notable } from './field-notes.ts'
 import { jsonString } from './json-string.ts'
 import type { Convert } from './units.ts'
@@ -89,13 +89,15 @@ const writers: Readonly<Record<MemberField['kind'], (field: MemberField, head: s
     const negative = `${source}|${name}|negative`
     return (context) => {
       const { record, root, up, captures } = context
-      const value = convert(numberFrom(read(record, root, up, captures)))
+      const written = numberFrom(read(record, root, up, captures))
+      const value = convert(written)
       if (Number.isNaN(value)) return ''
       if (!Number.isFinite(value)) return leftOut(context, unread)
       if (isExact && isRounded(value)) return leftOut(context, inexact)
       if (neverNegative && value < 0) return leftOut(context, negative)
       const isOutside = bounds !== null && !(value >= bounds.min && value <= bounds.max)
       if (isOutside && rejects(bounds, value, context)) return ''
+      if (bounds !== null && isWithoutValue(bounds, value, written, context)) return ''
       if (isSpeed) context.speed = value
       return `${head}${value}${tail}`
     }

@@ -5,7 +5,7 @@
 import type { Scale } from './decimal.ts'
 import { signalIdTail } from '../identity.ts'
 import type { Read } from '../path/path.ts'
-import { rejects, type Bounds } from '../plausibility/plausibility.ts'
+import { isWithoutValue, rejects, type Bounds } from '../plausibility/plausibility.ts'
 import { notingWritten, type Notable } from './field-notes.ts'
 import { jsonString } from './json-string.ts'
 import { decimalFault, decimalFrom, type DecimalFault } from '../path/value.ts'
@@ -111,6 +111,7 @@ function compileSignal(field: SignalField): WriteSignal {
       if (!(number >= bounds.min && number <= bounds.max) && rejects(bounds, number, context))
         return undefined
     }
+    if (bounds?.unset && isWithoutValue(bounds, Number(scaled), Number(value), context)) return undefined
     // The same text is the same number, which need not be parsed.
     const { counters } = context
     if (slot >= 0 && counters !== null) {

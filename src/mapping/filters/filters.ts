@@ -20,7 +20,7 @@ import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
 import type { Reading } from '../read/reading.ts'
 import type { ReadCounters } from '../types.ts'
 import { judgedSignals, type CounterDeps } from './counters.ts'
-import { notePrevious, previousBy } from './previous-values.ts'
+import { notePrevious, placeholdersIn, previousBy } from './previous-values.ts'
 import { motionByMemory, noteRemembered, withRemembered } from './remembered-values.ts'
 import { placeIn } from './swapped-positions.ts'
 
@@ -51,7 +51,11 @@ export function recall(
   if (previous !== null) {
     // None for a record that does not arrive now: later ones contain its difference.
     const isSeen = live && reading.memory !== null && reading.memory.asset === entry.assetId
-    setPrevious(record, isSeen ? previousBy(previous, reading.memory!, moment, entry.withhold) : null)
+    const without = placeholdersIn(reading, name, previous)
+    setPrevious(
+      record,
+      isSeen ? previousBy(previous, reading.memory!, reading, entry.withhold, without) : null,
+    )
   }
   if (remember !== null) reading.full = withRemembered(remember, reading.memory, record, moment)
 }

@@ -9,15 +9,18 @@
 //             neither sees nor replaces it: it would be counted twice. One that is more than a day ahead of
 //             our time came from a wrong clock: the next record that is not ahead replaces it
 //   undone    where the message is refused or kept as a whole after one of its records was noted
+//   neither   where it is computed with, and the record has a placeholder in its place, such as 0
+//             (../plausibility/unset-numbers.ts): else the whole counter would be a difference when it is
+//             back. The next difference contains what the counter grew by meanwhile
 //   forgotten with the device, and when the device gets another asset
 //
 // A record that does not arrive now (it was kept, and is mapped again) sees no value and notes none: those
 // that arrived meanwhile contain its difference.
 
-import type { EpochMs } from '../../std/clock.ts'
 import type { CompiledPrevious } from '../compile/source-plan.ts'
 import { previousTimeName, type PreviousValues } from '../path/previous-record.ts'
 import { decimalFrom } from '../path/value.ts'
+import { isUnsetNumber } from '../plausibility/unset-numbers.ts'
 import type { Withhold } from '../privacy/privacy.ts'
 import {
   previousTextMax,
@@ -34,17 +37,18 @@ const aheadMaxMs = 86_400_000
 
 const head = '$previous.'
 
-/** What a record of `time` sees; null where nothing is. `withhold`: of the privacy profile of its asset. */
+/** What the record sees; null where nothing is. `withhold`: of the privacy profile of its asset. */
 export function previousBy(
   { names, forMs }: CompiledPrevious,
   { values }: DeviceMemory,
-  time: EpochMs,
+  { moment: time }: Reading,
   withhold: Withhold | null,
+  without: ReadonlySet<string>,
 ): PreviousValues | null {
   let seen: Map<string, RememberedValue> | null = null
   for (const name of names) {
     const last = values.get(name)
-    if (last === undefined || last.time >= time || time - last.time > forMs) continue
+    if (last === undefined || last.time >= time || time - last.time > forMs || without.has(name)) continue
     if (withhold?.isPrivateAt(last.time) === true) continue
     seen ??= new Map()
     seen.set(name, last)
@@ -53,6 +57,26 @@ export function previousBy(
 }
 
 const noNames: ReadonlySet<string> = new Set()
+
+/** Values that are computed with and that the record has as a placeholder. They are counted. */
+export function placeholdersIn(
+  reading: Reading,
+  source: string,
+  { values }: CompiledPrevious,
+): ReadonlySet<string> {
+  let found: Set<string> | null = null
+  for (const { name, read, isNumber } of values)
+    if (isNumber && isPlaceholder(read(reading.record, reading.root, reading.up))) {
+      reading.omit(`${source}|${name.slice(1)}|a placeholder`)
+      found ??= new Set()
+      found.add(name)
+    }
+  return found ?? noNames
+}
+
+function isPlaceholder(value: unknown): boolean {
+  return isUnsetNumber(Number(decimalFrom(value) ?? Number.NaN))
+}
 
 /** Those that the source had before, so that they do not add up. */
 function forgetOthers(names: ReadonlySet<string>, { values }: DeviceMemory): void {
@@ -89,6 +113,7 @@ export function notePrevious(
     const value = read(record, root, up)
     if (!isKept(value, isNumber)) continue
     isAny = true
+    if (isNumber && isPlaceholder(value)) continue
     if (put(name, { time, value })) forgetOthers(names, memory)
   }
   if (isAny && names.has(previousTimeName)) put(previousTimeName, { time, value: time })

@@ -21,6 +21,7 @@ import type { MappingConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import type { Finding, RecordContext } from '../types.ts'
 import type { PlausibilityConfig } from './plausibility-config.ts'
+import { isLargeUnsetNumber } from './unset-numbers.ts'
 import { inUnit, measures, quantities, quantityOf, unitOf, type Quantity } from './quantities.ts'
 
 /** The bounds of one field, in its unit, both included. */
@@ -30,6 +31,8 @@ export type Bounds = {
   readonly max: number
   readonly below: Finding
   readonly above: Finding
+  /** Not null for trips and the like, which no memory judges (../filters/counters.ts). */
+  readonly unset: Finding | null
 }
 
 export type JudgedField = {
@@ -64,6 +67,7 @@ export function compileBounds(judged: JudgedField, config: PlausibilityConfig): 
     max: inUnit(max, usual.unit, own),
     below: finding('below minimum'),
     above: finding('above maximum'),
+    unset: quantity === 'distance' || quantity === 'duration' ? finding('a placeholder') : null,
   }
 }
 
@@ -72,6 +76,18 @@ export function rejects(bounds: Bounds, value: number, context: RecordContext): 
   const finding = value < bounds.min ? bounds.below : bounds.above
   context.implausible(finding, value)
   return !finding.isSent
+}
+
+/** Counts a number that means "no value", as it is sent or as it was written. Whether it is left out. */
+export function isWithoutValue(
+  { unset }: Bounds,
+  value: number,
+  written: number,
+  context: RecordContext,
+): boolean {
+  if (unset === null || !(isLargeUnsetNumber(value) || isLargeUnsetNumber(written))) return false
+  context.implausible(unset, value)
+  return !unset.isSent
 }
 
 /** The sources with what the top level says about plausibility; a rule of a source overrides it by option. */

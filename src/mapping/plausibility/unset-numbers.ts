@@ -19,10 +19,10 @@ const unsetNumbers: ReadonlySet<number> = new Set([
 ])
 
 /**
- * The same for one of two coordinates, which may be negative: the smallest number of some bits is one more
- * than the largest. A number of few digits may be a place: 25.5, 25.5.
+ * The same for a value that may be true where it has few digits, such as a trip of 255 km, and may be
+ * negative: the smallest number of some bits is one more than the largest.
  */
-export function isUnsetCoordinate(value: number): boolean {
+export function isLargeUnsetNumber(value: number): boolean {
   const digits = Math.abs(digitsOf(value))
   return digits > fewDigits && (unsetNumbers.has(digits) || (value < 0 && unsetNumbers.has(digits - 1)))
 }
