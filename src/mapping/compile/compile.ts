@@ -27,7 +27,7 @@ import { SourceNotes, withNotes } from '../fields/field-notes.ts'
 import { compileReading } from '../fields/fields.ts'
 import { createFieldBits } from '../lost-fields/watched-fields.ts'
 import type { SourcePlan } from './source-plan.ts'
-import { compileRefusalHint } from '../read/refusal-hint.ts'
+import { readsOfSource, type SourceReads } from '../path/unread-keys.ts'
 import { compileConditionParts } from '../expression/condition-parts.ts'
 import { compileCondition, compileExpression, type Condition } from '../expression/expression.ts'
 import { compilePaths, parsePath, type Path, type Read } from '../path/path.ts'
@@ -144,6 +144,8 @@ function compileSource(
   for (const text of [source.when, source.fix?.valid])
     if (text !== undefined) notes?.conditions.set(text, compileConditionParts(text, captures))
   const { unknown, identify } = config.devices
+  let made: SourceReads | undefined
+  const reads = () => (made ??= readsOfSource(source))
   const defaults = { ...config.defaults, ...source.defaults }
   return {
     name: source.name,
@@ -179,9 +181,10 @@ function compileSource(
       familyOf: compileFamilies(source.families),
       profiles,
     },
-    hintRefusal: compileRefusalHint(source),
+    hasFamilies: Object.keys(source.families).length > 0,
+    reads,
     notes,
-    watched: bits.watched(source),
+    watched: bits.watched(source, reads),
   }
 }
 

@@ -17,10 +17,10 @@ import type { Condition } from '../expression/expression.ts'
 import type { Read } from '../path/path.ts'
 import type { Each } from '../path/record-selection.ts'
 import type { FindDamage } from '../body/damaged-text.ts'
+import type { SourceReads } from '../path/unread-keys.ts'
 import type { TopicPattern } from '../path/topic-pattern.ts'
 import type { WatchedFields } from '../lost-fields/watched-fields.ts'
 import type { Encoding } from '../types.ts'
-import type { HintRefusal } from '../read/refusal-hint.ts'
 
 export type SourcePlan = {
   name: string
@@ -81,8 +81,9 @@ export type SourcePlan = {
   /** What is left out for devices of no family, in words; null where nothing is. */
   withoutModel: string | null
   deviceOptions: DeviceEntryOptions
-  /** Says more about a message that is refused because something is missing. */
-  hintRefusal: HintRefusal
+  hasFamilies: boolean
+  /** What it reads: made at the first call, as most sources never need it. */
+  reads: () => SourceReads
   /** What the fields of each record read; null where nothing is explained. */
   notes: SourceNotes | null
   /** Its fields as bits, for those that get lost. */

@@ -1,21 +1,13 @@
-// explain-unread.ts: the keys of one message that no path of its source reads.
+// explain-unread.ts: the keys of one message that no path of its source reads, by the reads of its plan.
 //
 // A message of a source that collects is judged by what reads its name, value and time; what was collected,
 // by the paths that read the names. The user properties of MQTT 5 that nothing reads stand behind the keys.
 
 import type { Message } from '../../domain/message.ts'
-import type { SourceConfig } from '../config.ts'
 import type { SourcePlan } from '../compile/source-plan.ts'
-import { compileUnreadProperties } from '../path/packet-properties.ts'
-import {
-  compileFindUnread,
-  compileFindUnreadCollected,
-  compileFindUnreadInParts,
-  keysMax,
-  stepText,
-  type FindUnread,
-  type UnreadKeys,
-} from '../path/unread-keys.ts'
+import type { SourceConfig } from '../config.ts'
+import { unreadProperties } from '../path/packet-properties.ts'
+import { findUnread, keysMax, stepText, type UnreadKeys } from '../path/unread-keys.ts'
 import { selectRecords } from '../path/record-selection.ts'
 import type { RecordContext } from '../types.ts'
 import type { ExplainedField } from './explain-effects.ts'
@@ -23,45 +15,44 @@ import type { ExplainedField } from './explain-effects.ts'
 type PlacedRecord = Pick<RecordContext, 'record' | 'root' | 'up'>
 
 /** Values of a message that are looked at. No further record can be among them. */
-const visitsMax = 5000
+const limits = { visitsMax: 5000 }
 
-export type ExplainUnread = {
-  /** Null for bytes that cannot be decoded. */
-  ofMessage(message: Message, captures: readonly string[], traces: readonly PlacedRecord[]): UnreadKeys | null
-  /** Of a record that was collected from several messages. */
-  ofCollected(trace: PlacedRecord): UnreadKeys | null
+/** Null for bytes that cannot be decoded. */
+export function unreadOfMessage(
+  { config, source }: { config: SourceConfig; source: SourcePlan },
+  message: Message,
+  captures: readonly string[],
+  traces: readonly PlacedRecord[],
+): UnreadKeys | null {
+  const keys = keysOf(source, message, captures, traces)
+  return keys && withProperties(keys, unreadProperties(config, message))
 }
 
-export function compileExplainUnread(config: SourceConfig, source: SourcePlan): ExplainUnread {
-  const find = compileFindUnread(config, { visitsMax }) ?? compileFindUnreadInParts(config, { visitsMax })
-  const ofCollected = compileFindUnreadCollected(config, { visitsMax })
-  const unreadProperties = compileUnreadProperties(config)
+/** Of a record that was collected from several messages. */
+export function unreadOfCollected(source: SourcePlan, trace: PlacedRecord): UnreadKeys | null {
+  return source.coalesce && findUnread(source.reads().record, trace.root, [trace], limits)
+}
+
+function keysOf(
+  source: SourcePlan,
+  { bytes }: Message,
+  captures: readonly string[],
+  traces: readonly PlacedRecord[],
+): UnreadKeys | null {
+  const { record, part } = source.reads()
   const { decode } = source.encoding
-  return {
-    ofMessage(message, captures, traces) {
-      const keys = keysOf(message, captures, traces)
-      return keys && withProperties(keys, unreadProperties(message))
-    },
-    ofCollected: (trace) => ofCollected?.(trace.root, [trace]) ?? null,
-  }
-
-  function keysOf(...[{ bytes }, captures, traces]: Parameters<ExplainUnread['ofMessage']>) {
-    if (find === null) return null
-    // A decoder with memory is asked once for each message, by the mapper.
-    if (!decode) return traces[0] ? find(traces[0].root, traces) : null
-    const decoded = decode(bytes)
-    if (decoded.kind !== 'value') return null
-    return inRecords(find, decoded.value, captures)
-  }
-
-  function inRecords(findUnread: FindUnread, value: unknown, captures: readonly string[]): UnreadKeys {
-    const root = source.extract === null ? value : source.extract(value, { captures })
-    const { records } = selectRecords(source.each, root, visitsMax)
-    return findUnread(
-      root,
-      records.slice(0, visitsMax).map((place) => ({ ...place, root })),
-    )
-  }
+  const find = (root: unknown, places: readonly PlacedRecord[]) =>
+    findUnread(part ?? record, root, places, limits)
+  // A decoder with memory is asked once for each message, by the mapper.
+  if (!decode) return traces[0] ? find(traces[0].root, traces) : null
+  const decoded = decode(bytes)
+  if (decoded.kind !== 'value') return null
+  const root = source.extract === null ? decoded.value : source.extract(decoded.value, { captures })
+  const { records } = selectRecords(source.each, root, limits.visitsMax)
+  return find(
+    root,
+    records.slice(0, limits.visitsMax).map((place) => ({ ...place, root })),
+  )
 }
 
 function withProperties(unread: UnreadKeys, names: readonly string[]): UnreadKeys {

@@ -29,7 +29,7 @@ import { nameOf } from '../write.ts'
 import { createDeclinedSources, type DeclinedSource } from './explain-declined.ts'
 import type { ExplainedField } from './explain-effects.ts'
 import { explainFields, scratch } from './explain-fields.ts'
-import { compileExplainUnread, nearMissing, type ExplainUnread } from './explain-unread.ts'
+import { nearMissing, unreadOfCollected, unreadOfMessage } from './explain-unread.ts'
 
 export type { ExplainedField }
 
@@ -95,7 +95,6 @@ export type Explainer = {
 type SourceExplainer = {
   config: SourceConfig
   source: SourcePlan
-  unread: ExplainUnread
 }
 
 /** A reading, and what explains its source. */
@@ -113,9 +112,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   })
   const written = new Map(withPlausibility(config).map((one) => [one.name, one]))
   for (const source of options.sources) {
-    const own = written.get(source.name)!
-    const unread = compileExplainUnread(own, source)
-    explainers.set(source.name, { config: own, source, unread })
+    explainers.set(source.name, { config: written.get(source.name)!, source })
   }
   return { mapper, explain, explainApplied }
 
@@ -127,7 +124,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     const records = found.map((read) => explainReading(read, read.reading.payload, message, route))
     const own = route === null ? undefined : explainers.get(route.runtime.source.name)
     const places = found.map(({ reading }) => reading)
-    const unread = own?.unread.ofMessage(message, route?.captures ?? [], places) ?? null
+    const unread = own === undefined ? null : unreadOfMessage(own, message, route?.captures ?? [], places)
     return {
       topic: message.topic,
       captures: namesOf(own?.source.captures ?? [], route?.captures ?? []),
@@ -142,7 +139,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   function explainApplied({ payloads }: StateChanges): Explained {
     const found = takeReadings().filter(isJudged)
     const records = found.map((read) => explainReading(read, payloadAmong(payloads, read), null))
-    const unread = found.map(({ reading, own }) => own.unread.ofCollected(reading))
+    const unread = found.map(({ reading, own }) => unreadOfCollected(own.source, reading))
     const first = unread.find((one) => one !== null && one.keys.length > 0) ?? null
     return {
       topic: null,

@@ -13,7 +13,7 @@ import { NoResult } from '../path/no-result.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { compilePaths, type Read } from '../path/path.ts'
 import { pathsReadBy, readsPrevious } from '../path/paths-used.ts'
-import { compileFindUnread, compileFindUnreadCollected, type FindUnread } from '../path/unread-keys.ts'
+import { findUnread, type SourceReads } from '../path/unread-keys.ts'
 import type { RecordContext } from '../types.ts'
 
 export const position = 'position'
@@ -56,7 +56,7 @@ type PlacedRecord = Pick<RecordContext, 'record' | 'root' | 'up' | 'captures'>
 /** Gives each field its bit while a source is compiled. */
 export type FieldBits = {
   of(field: FieldName): number
-  watched(source: SourceConfig): WatchedFields
+  watched(source: SourceConfig, reads: () => SourceReads): WatchedFields
 }
 
 const watchedMax = 31
@@ -81,8 +81,7 @@ export function createFieldBits(): FieldBits {
     return 1 << index
   }
 
-  function watched(source: SourceConfig): WatchedFields {
-    let find: FindUnread | null | undefined
+  function watched(source: SourceConfig, reads: () => SourceReads): WatchedFields {
     const kin = names.map((name, index) => kinOf(name, configs[index]!))
     return {
       topics: JSON.stringify([source.topic].flat()),
@@ -102,8 +101,7 @@ export function createFieldBits(): FieldBits {
         return (bits & sharedBit) === 0 ? own : [...own, 'others']
       },
       unread({ record, root, up }) {
-        find ??= compileFindUnread(source, limits) ?? compileFindUnreadCollected(source, limits)
-        return find?.(root, [{ record, root, up }]).keys ?? []
+        return findUnread(reads().record, root, [{ record, root, up }], limits).keys
       },
       keyNear: (index, keys) => keys.find((key) => isNear(kin[index]!, key)) ?? null,
       changedPath(index, { record, root, up, captures }) {

@@ -57,15 +57,13 @@ export function propertyReadBy(text: string): string | null {
  * The names of user properties that `options` do not read. In doubt one counts as read: its name is in a text
  * that reads user properties, or such a text reads all.
  */
-export function compileUnreadProperties(options: unknown): (message: PacketProperties) => string[] {
+export function unreadProperties(options: unknown, { userProperties }: PacketProperties): string[] {
   const readers = textsIn(options).filter(
     (text) => text.includes(userKey) || text.includes('{user.') || text.includes('packet.user'),
   )
   const readsAll = readers.some((text) => /\$properties(?![.[])|\$properties\.[$*]/.test(text))
-  return ({ userProperties }) =>
-    readsAll
-      ? []
-      : Object.keys(userProperties ?? {}).filter((name) => !readers.some((text) => text.includes(name)))
+  if (readsAll) return []
+  return Object.keys(userProperties ?? {}).filter((name) => !readers.some((text) => text.includes(name)))
 }
 
 /** Without the backslashes that quoted keys may have. */

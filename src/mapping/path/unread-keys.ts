@@ -33,9 +33,6 @@ export type UnreadKeys = {
 
 type Place = { record: unknown; root: unknown; up: Up }
 
-/** `value`: where to look for unread keys. `places`: the records in it. */
-export type FindUnread = (value: unknown, places: readonly Place[]) => UnreadKeys
-
 type Holder = Record<string, unknown> | readonly unknown[]
 
 /** Keys that a path ends at, by the object or list that holds them. */
@@ -50,72 +47,75 @@ const depthMax = 16
 /** Of a list or an object, of which an expression reads all elements or keys. */
 const insideMax = 1000
 
-/**
- * For a value that the paths of `source` start at: a message, or the result of its expression. Null where
- * they read collected values.
- */
-export function compileFindUnread(source: SourceConfig, limits: UnreadLimits): FindUnread | null {
-  if (source.coalesce !== undefined) return null
+/** What a source reads, of its plan: the paths of its options, as their parser gives them. */
+export type SourceReads = {
+  /** Of a message; of a source that collects, of the record that was collected. */
+  readonly record: Reads
+  /** Of a message of a source that collects: its name, value, time and device. */
+  readonly part: Reads | null
+}
+
+export type Reads = {
+  readonly paths: readonly ExpressionRead[]
+  /** What is unpacked of a message, and where positions are found in it. */
+  readonly fromRoot: readonly ExpressionRead[]
+  readonly unpacked: ReadonlySet<string>
+  readonly decoded: readonly Path[]
+}
+
+export function readsOfSource(source: SourceConfig): SourceReads {
   const { each: _each, extract, ...options } = source
-  return compileFind({ options, extract, unused: source.unused, limits })
-}
-
-/** The same for the messages of a source that collects: what reads their name, value, time and device. */
-export function compileFindUnreadInParts(source: SourceConfig, limits: UnreadLimits): FindUnread | null {
   const { coalesce, device, unused } = source
-  if (!coalesce) return null
-  const value = { path: coalesce.value }
-  return compileFind({ options: { device, coalesce, value }, extract: [], unused, limits })
-}
-
-/** The same for the record that was collected. */
-export function compileFindUnreadCollected(source: SourceConfig, limits: UnreadLimits): FindUnread | null {
-  const { coalesce, device: _device, each: _each, extract, ...options } = source
-  if (!coalesce) return null
+  if (coalesce === undefined) return { record: readsOf(options, extract, unused), part: null }
+  const { coalesce: _coalesce, device: _device, ...collected } = options
   // The names that complete a record are used, and the time is that of the record.
   const { require = [], complete = [], latest = [] } = coalesce
   const needed = ['$time', ...require, ...complete, ...latest].map((name) => JSON.stringify(name))
-  return compileFind({ options, extract, unused: [...source.unused, ...needed], limits })
-}
-
-type FindOptions = {
-  options: object
-  extract: SourceConfig['extract']
-  unused: readonly string[]
-  limits: UnreadLimits
-}
-
-function compileFind({ options, extract, unused, limits }: FindOptions): FindUnread {
-  const whole = (text: string) => pathIn(text).map((path) => ({ path, below: [], isWhole: true }))
-  const paths: readonly ExpressionRead[] = [...pathsReadBy(options), ...unused.flatMap(whole)]
-  const fromRoot = extract.flatMap(({ as, from, when }) => [
-    ...(as === 'positions' ? [] : [from]).flat().flatMap(whole),
-    ...pathsReadBy({ when }),
-  ])
-  const unpacked = new Set(extract.map(({ into }) => into))
-  const decoded = extract
-    .filter((one) => one.as === 'positions')
-    .flatMap(({ from }) => [from].flat().flatMap(pathIn))
-  return (value, places) => {
-    const marks: Marks = new Map()
-    for (const path of decoded) {
-      const { holder: find, key } = holderOf(path)
-      const root = places[0]?.root ?? value
-      const holder = find(root)
-      if (!isRecord(holder)) continue
-      findPositions(holder[key], (object, read) => add(marks, object, read))
-      // The records are copies of this object.
-      for (const each of paths) markAt(each, { record: holder, root, up: undefined }, marks)
-    }
-    // Without a record there are still paths that start at the message.
-    const none = { record: undefined, root: value, up: undefined }
-    for (const place of places.length > 0 ? places : [none])
-      for (const path of paths) markAt(path, place, marks)
-    const root = places[0]?.root ?? value
-    for (const record of [root].flat().slice(0, limits.visitsMax))
-      for (const path of fromRoot) markAt(path, { record, root, up: undefined }, marks)
-    return unreadIn(value, { isRead: isMarked(marks), unpacked, ...limits })
+  return {
+    record: readsOf(collected, extract, [...unused, ...needed]),
+    part: readsOf({ device, coalesce, value: { path: coalesce.value } }, [], unused),
   }
+}
+
+function readsOf(options: object, extract: SourceConfig['extract'], unused: readonly string[]): Reads {
+  const whole = (text: string) => pathIn(text).map((path) => ({ path, below: [], isWhole: true }))
+  return {
+    paths: [...pathsReadBy(options), ...unused.flatMap(whole)],
+    fromRoot: extract.flatMap(({ as, from, when }) => [
+      ...(as === 'positions' ? [] : [from]).flat().flatMap(whole),
+      ...pathsReadBy({ when }),
+    ]),
+    unpacked: new Set(extract.map(({ into }) => into)),
+    decoded: extract
+      .filter((one) => one.as === 'positions')
+      .flatMap(({ from }) => [from].flat().flatMap(pathIn)),
+  }
+}
+
+/** `value`: where to look for unread keys. `places`: the records in it. */
+export function findUnread(
+  { paths, fromRoot, unpacked, decoded }: Reads,
+  value: unknown,
+  places: readonly Place[],
+  limits: UnreadLimits,
+): UnreadKeys {
+  const marks: Marks = new Map()
+  const root = places[0]?.root ?? value
+  for (const path of decoded) {
+    const { holder: find, key } = holderOf(path)
+    const holder = find(root)
+    if (!isRecord(holder)) continue
+    findPositions(holder[key], (object, read) => add(marks, object, read))
+    // The records are copies of this object.
+    for (const each of paths) markAt(each, { record: holder, root, up: undefined }, marks)
+  }
+  // Without a record there are still paths that start at the message.
+  const none = { record: undefined, root: value, up: undefined }
+  for (const place of places.length > 0 ? places : [none])
+    for (const path of paths) markAt(path, place, marks)
+  for (const record of [root].flat().slice(0, limits.visitsMax))
+    for (const path of fromRoot) markAt(path, { record, root, up: undefined }, marks)
+  return unreadIn(value, { isRead: isMarked(marks), unpacked, ...limits })
 }
 
 function isMarked(marks: Marks): IsRead {

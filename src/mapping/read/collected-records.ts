@@ -8,6 +8,7 @@ import { noteRemembered } from '../filters/remembered-values.ts'
 import type { CollectedReader } from '../state/record-closing.ts'
 import type { DeviceNotes } from '../types.ts'
 import { readRecord, type ReadDeps } from './read.ts'
+import { hintedRejection } from './refusal-hint.ts'
 import { Reading, type Counts, type MessageAt } from './reading.ts'
 
 type Deps = {
@@ -39,7 +40,7 @@ export function createCollectedReader(deps: Deps): CollectedReader {
         if (!isWanted(reading, source.when) || admitted(entry, reading) === null) return reading.rejection
         reading.countOthers(source.name)
         if (readRecord(reading, runtime, entry, read)) return reading.mapped(source.name, entry)
-        return source.hintRefusal(reading.rejection, reading, entry)
+        return hintedRejection(source, reading.rejection, reading, entry)
       } catch (error) {
         return limitRejection(error)
       }

@@ -33,6 +33,7 @@ import {
   type KeptRejection,
 } from './map-result.ts'
 import { readRecord, type ReadDeps } from './read.ts'
+import { hintedRejection } from './refusal-hint.ts'
 import { Reading, type Counts, type MessageAt } from './reading.ts'
 import { partOf, rejectionOf, remainderOf, waits } from './sent-in-part.ts'
 
@@ -186,7 +187,7 @@ class MessageRecords {
     else if (entry?.quarantined) this.#reject(reading, entry, unlisted(entry, source))
     else {
       const owner = entry ?? route.entry
-      this.#reject(reading, owner, source.hintRefusal(reading.rejection, reading, owner))
+      this.#reject(reading, owner, hintedRejection(source, reading.rejection, reading, owner))
     }
   }
 

@@ -4,51 +4,31 @@
 // It is made for refused messages only. Its cost is bounded by `limits`.
 
 import { quote } from '../../std/quote.ts'
-import type { SourceConfig } from '../config.ts'
+import type { SourcePlan } from '../compile/source-plan.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import {
-  compileFindUnread,
-  compileFindUnreadCollected,
-  compileFindUnreadInParts,
-  unreadText,
-  type FindUnread,
-} from '../path/unread-keys.ts'
+import { findUnread, unreadText } from '../path/unread-keys.ts'
 import type { RecordContext, Rejection } from '../types.ts'
-
-/** The rejection of the record at hand, with more detail where something was missing. */
-export type HintRefusal = (
-  rejection: Rejection,
-  context: RecordContext,
-  entry: DeviceEntry | null,
-) => Rejection
 
 const reasons = new Set(['NO_DEVICE', 'NO_TIME', 'HALF_POSITION', 'NOTHING_TO_SEND'])
 
 /** Values of a message that are looked at. A flood of such messages must stay cheap. */
 const limits = { visitsMax: 64 }
 
-export function compileRefusalHint(source: SourceConfig): HintRefusal {
-  // Compiled at the first refusal: most sources never have one.
-  let inRecord: FindUnread | null | undefined
-  let inPart: FindUnread | null | undefined
-  const hasFamilies = Object.keys(source.families).length > 0
-  return (rejection, { record, root, up }, entry) => {
-    if (rejection.kind !== 'refused' || !reasons.has(rejection.reason)) return rejection
-    const find = source.coalesce && rejection.reason === 'NO_DEVICE' ? ofPart() : ofRecord()
-    const unread = find === null ? '' : unreadText(find(record, [{ record, root, up }]))
-    const ofModel = hasFamilies && rejection.reason === 'NOTHING_TO_SEND' && entry?.family === 0
-    const detail = [rejection.detail, unread, ofModel ? modelText(entry) : '']
-    return { ...rejection, detail: detail.filter((sentence) => sentence !== '').join(' ') }
-  }
-
-  function ofRecord(): FindUnread | null {
-    return (inRecord ??= compileFindUnread(source, limits) ?? compileFindUnreadCollected(source, limits))
-  }
-
-  /** A message of a source that collects is refused before its value is. */
-  function ofPart(): FindUnread | null {
-    return (inPart ??= compileFindUnreadInParts(source, limits))
-  }
+/** The rejection of the record at hand, with more detail where something was missing. */
+export function hintedRejection(
+  source: Pick<SourcePlan, 'reads' | 'hasFamilies'>,
+  rejection: Rejection,
+  { record, root, up }: RecordContext,
+  entry: DeviceEntry | null,
+): Rejection {
+  if (rejection.kind !== 'refused' || !reasons.has(rejection.reason)) return rejection
+  const { record: ofRecord, part } = source.reads()
+  // A message of a source that collects is refused before its value is.
+  const reads = rejection.reason === 'NO_DEVICE' ? (part ?? ofRecord) : ofRecord
+  const unread = unreadText(findUnread(reads, record, [{ record, root, up }], limits))
+  const ofModel = source.hasFamilies && rejection.reason === 'NOTHING_TO_SEND' && entry?.family === 0
+  const detail = [rejection.detail, unread, ofModel ? modelText(entry) : '']
+  return { ...rejection, detail: detail.filter((sentence) => sentence !== '').join(' ') }
 }
 
 function modelText({ model }: DeviceEntry): string {

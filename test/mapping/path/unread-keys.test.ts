@@ -1,17 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { compileFindUnread, unreadText } from '../../../src/mapping/path/unread-keys.ts'
+import { findUnread, readsOfSource, unreadText } from '../../../src/mapping/path/unread-keys.ts'
 import { configOf, truckSource } from '../../support/mapping-world.ts'
 
 function unread(map: Record<string, unknown>, message: unknown, rest: Record<string, unknown> = {}) {
   const [source] = configOf([truckSource(map, rest)]).sources
-  const find = source ? compileFindUnread(source, { visitsMax: 1000 }) : null
   const each = Array.isArray(message) ? (message as unknown[]) : [message]
-  return (
-    find?.(
-      message,
-      each.map((record) => ({ record, root: message, up: undefined })),
-    ) ?? null
-  )
+  const places = each.map((record) => ({ record, root: message, up: undefined }))
+  return source ? findUnread(readsOfSource(source).record, message, places, { visitsMax: 1000 }) : null
 }
 
 const base = { ts: 1, lat: 2, lon: 3 }
@@ -108,12 +103,9 @@ describe('the keys that nothing reads', () => {
     const message = { ...base, rx: [{ lat: 1 }], a: { b: { lon: 1 }, spd: 2 }, c: 1, list: [1], odo: 3 }
     expect(unread({}, message, { unused })?.keys).toEqual(['a.spd', 'odo'])
     const [source] = configOf([truckSource({}, { unused: ['$.c'] })]).sources
-    expect(source && compileFindUnread(source, { visitsMax: 1000 })?.({ c: 1, d: 2 }, []).keys).toEqual(['d'])
-  })
-
-  test('are not known to the paths where several messages make a record', () => {
-    const coalesce = { name: { path: 'n' }, value: 'v', window: '1s' }
-    expect(unread({}, base, { coalesce })).toBeNull()
+    expect(
+      source && findUnread(readsOfSource(source).record, { c: 1, d: 2 }, [], { visitsMax: 9 }).keys,
+    ).toEqual(['d'])
   })
 
   test('are found however deep or wide a message is', () => {
