@@ -74,6 +74,7 @@ export type {
   ProbeReport,
   ReloadReport,
 } from './types.ts'
+export { contentOf } from './http/streams/tap-stream.ts'
 export { requestCodes } from './http/json-answer.ts'
 export { listOf } from './http/http-routing/route-list.ts'
 export { routes } from './http/route-table.ts'

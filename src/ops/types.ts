@@ -24,10 +24,10 @@ import type {
   QuarantineDecisions,
 } from '../ingest/ingest.ts'
 export type { ClientView } from '../ingest/ingest.ts'
-export type { DeviceView, MessageOutcome } from './http/answer-schemas/device-schemas.ts'
+export type { DeviceMessage, DeviceView, MessageOutcome } from './http/answer-schemas/device-schemas.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { DeviceView, MessageOutcome } from './http/answer-schemas/device-schemas.ts'
-import type { DeviceFields, Explained, MapResult, WithheldField } from '../mapping/mapping.ts'
+import type { DeviceMessage, DeviceView } from './http/answer-schemas/device-schemas.ts'
+import type { DeviceFields, WithheldField } from '../mapping/mapping.ts'
 import type { DeadLetterOperations } from '../dead-letters/dead-letters.ts'
 import type { Spool, SpoolCheck } from '../spool/spool.ts'
 
@@ -181,28 +181,5 @@ export type MappingView = {
 
 /** `skipped`: messages that were not kept, because too many came in a second. */
 export type DeviceMessages = { messages: readonly DeviceMessage[]; skipped: number }
-
-export type DeviceMessage = {
-  at: string
-  topic: string
-  qos: number
-  dup: boolean
-  retain: boolean
-  bytes: Buffer
-  /** Bytes that were not kept. */
-  cutBytes: number
-  /** What it became when it arrived. */
-  became: MapResult['kind']
-  /** Why it gave no payload; null where it did, or where the mapping in force says something else. */
-  reason: string | null
-  /** Those that the mapping in force makes of it. */
-  payloads: readonly {
-    payloadId: string
-    payload: unknown
-    /** The newest first; empty while the payload is in the spool. Null where the ledger cannot be asked. */
-    outcomes: readonly MessageOutcome[] | null
-  }[]
-  explained?: Explained
-}
 
 export type DeviceClient = IsoTimes<ClientView>

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import type { Explained } from '../../src/mapping/mapping.ts'
 import type { DeviceMessage, DeviceView } from '../../src/ops/ops.ts'
 import { configText, positionMap } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
@@ -187,7 +188,7 @@ test('`devices show` has the last messages: raw, mapped, and what became of them
   )
   const { body } = await ask(pipeline, '/devices/truck-1?messages=1&explain=1')
   const { lastMessages, lastMessagesSkipped } = body as {
-    lastMessages: (DeviceMessage & { message: string })[]
+    lastMessages: (DeviceMessage & { message: string; explained?: Explained })[]
     lastMessagesSkipped: number
   }
   expect(lastMessages.length + lastMessagesSkipped).toBeGreaterThanOrEqual(20)

@@ -10,7 +10,7 @@ import { noSender, type Message, type Sender } from '../../domain/message.ts'
 import type { DeviceRecords, RecentMessage } from '../../device-records/device-records.ts'
 import type { Ledger, LedgerEntry } from '../../ledger/ledger.ts'
 import type { Explained, Explainer, MapResult, Mapping } from '../../mapping/mapping.ts'
-import type { DeviceMessage, DeviceMessages, MessageOutcome } from '../../ops/ops.ts'
+import { contentOf, type DeviceMessage, type DeviceMessages, type MessageOutcome } from '../../ops/ops.ts'
 
 type Deps = {
   records: Pick<DeviceRecords, 'find' | 'recent'>
@@ -108,8 +108,7 @@ function shown(
     qos,
     dup,
     retain,
-    bytes,
-    cutBytes,
+    ...contentOf(bytes, cutBytes),
     became,
     reason: isSame && isWhole && hasReason ? result.reason : null,
     payloads: payloads.map(({ payloadId, json }) => ({

@@ -19,7 +19,6 @@ import { deviceStateNames, noDevices, type DeviceOrder, type DeviceState } from 
 import type { DeviceClient, DeviceView, StageViews } from '../types.ts'
 import { ok, problem, starting, type JsonAnswer } from './json-answer.ts'
 import type { HttpSource } from './http-routing/route.ts'
-import { contentOf } from './streams/tap-stream.ts'
 
 export type DeviceFilter = {
   state?: DeviceState | undefined
@@ -119,8 +118,7 @@ export async function deviceOf(
   if (value !== null && !withMessages) return ok(value)
   if (value !== null) {
     const { messages, skipped } = await mapping.messages(value.device, { explain }, signal)
-    const shown = messages.map(({ bytes, cutBytes, ...one }) => ({ ...one, ...contentOf(bytes, cutBytes) }))
-    return ok({ ...value, lastMessages: shown, lastMessagesSkipped: skipped })
+    return ok({ ...value, lastMessages: messages, lastMessagesSkipped: skipped })
   }
   const names: string[] = []
   for await (const slice of mapping.devices()) {

@@ -6,12 +6,10 @@ import type { DeviceMessage, DeviceView } from '../types.ts'
 import { html, type Html } from './html.ts'
 import { ago, at, jsonText, link, sentence } from './shown-values.ts'
 
-export type ShownMessage = Omit<DeviceMessage, 'bytes' | 'cutBytes'> & { content: string; cutBytes: number }
-
 type MessagesShown = {
   now: string
   device: DeviceView
-  messages: readonly ShownMessage[]
+  messages: readonly DeviceMessage[]
   /** Messages that were not kept. */
   skipped: number
 }
@@ -35,7 +33,8 @@ export function messagesSection({ messages, skipped, device, now }: MessagesShow
   </section>`
 }
 
-function messageArticle(one: ShownMessage, now: string): Html {
+function messageArticle(one: DeviceMessage, now: string): Html {
+  const { message, hex = '', cutBytes = 0 } = one
   const flags = [`QoS ${one.qos}`, one.retain ? 'retained' : '', one.dup ? 'DUP' : ''].filter(
     (flag) => flag !== '',
   )
@@ -49,12 +48,12 @@ function messageArticle(one: ShownMessage, now: string): Html {
     <div class="beside">
       <div>
         <h4>As it came</h4>
-        <pre tabindex="0"><code>${one.content}</code></pre>
-        ${one.cutBytes > 0 && html`<p class="quiet">${plural(one.cutBytes, 'byte')} more are not kept.</p>`}
+        <pre tabindex="0"><code>${message ?? hex}</code></pre>
+        ${cutBytes > 0 && html`<p class="quiet">${plural(cutBytes, 'byte')} more are not kept.</p>`}
       </div>
       <div>
         <h4>As it is sent</h4>
-        ${one.payloads.length === 0 && html`<p class="quiet">${one.cutBytes > 0 ? 'It was cut when it was kept, and is not mapped again.' : 'No payload.'}</p>`}
+        ${one.payloads.length === 0 && html`<p class="quiet">${cutBytes > 0 ? 'It was cut when it was kept, and is not mapped again.' : 'No payload.'}</p>`}
         ${one.payloads.map(
           ({ payload, payloadId, outcomes }) =>
             html`<pre tabindex="0"><code>${jsonText(payload)}</code></pre>
@@ -75,7 +74,7 @@ const becameClass: Readonly<Record<string, string>> = {
   quarantined: 'retried',
 }
 
-function outcomeText(outcomes: ShownMessage['payloads'][number]['outcomes'], now: string): Html {
+function outcomeText(outcomes: DeviceMessage['payloads'][number]['outcomes'], now: string): Html {
   if (outcomes === null) return html`<span class="quiet">The ledger cannot be read.</span>`
   const [last] = outcomes
   if (last === undefined) return html`<span class="quiet">Not settled: it waits in the spool.</span>`

@@ -17,21 +17,21 @@ const message = (cutBytes: number) => ({
   became: 'payloads' as const,
   reason: null,
   payloads: [],
+  message: '{',
 })
 const isNotMapped = /cut when it was kept, and is not mapped again/
 
 describe.each([
   [
     'devices show',
-    (cutBytes: number) =>
-      messagesText({ lastMessages: [{ ...message(cutBytes), message: '{' }], lastMessagesSkipped: 0 }, 80),
+    (cutBytes: number) => messagesText({ lastMessages: [message(cutBytes)], lastMessagesSkipped: 0 }, 80),
   ],
   [
     'the page',
     (cutBytes: number) =>
       markupOf(
         messagesSection({
-          messages: [{ ...message(cutBytes), content: '{' }],
+          messages: [message(cutBytes)],
           skipped: 0,
           device: {} as DeviceView,
           now,

@@ -180,6 +180,33 @@ const messageOutcome = record({
 })
 export type MessageOutcome = z.output<typeof messageOutcome>
 
+const deviceMessage = record({
+  at: time().describe('When it came.'),
+  topic: z.string().describe('Its topic.'),
+  qos: count().describe('Its QoS.'),
+  dup: z.boolean().describe('Its flag DUP.'),
+  retain: z.boolean().describe('Its flag RETAIN.'),
+  message: z.string().optional().describe('Its content, where it is text.'),
+  hex: z.string().optional().describe('Its content, where it is no text.'),
+  cutBytes: bytes().optional().describe('Bytes that were not kept.'),
+  became: z.string().describe('What became of it.'),
+  reason: textOrNull().describe('Why it gave no payload.'),
+  payloads: z
+    .array(
+      record({
+        payloadId: z.string().describe('The payload.'),
+        payload: z.unknown().describe('As the service gets it.'),
+        outcomes: z
+          .array(messageOutcome)
+          .nullable()
+          .describe('The newest first; null where the ledger cannot be read.'),
+      }),
+    )
+    .describe('Those that the mapping in force makes of it.'),
+  explained: z.unknown().optional().describe('With `explain=1`: value by value.'),
+})
+export type DeviceMessage = z.output<typeof deviceMessage>
+
 export const devicesSchema = record({
   now,
   total: count().describe('Devices that are listed or were seen, and clients of no device.'),
@@ -201,33 +228,7 @@ export const deviceSchema = record({
   ...deviceShape,
   messagesByHour,
   lastMessages: z
-    .array(
-      record({
-        at: time().describe('When it came.'),
-        topic: z.string().describe('Its topic.'),
-        qos: count().describe('Its QoS.'),
-        dup: z.boolean().describe('Its flag DUP.'),
-        retain: z.boolean().describe('Its flag RETAIN.'),
-        message: z.string().optional().describe('Its content, where it is text.'),
-        hex: z.string().optional().describe('Its content, where it is no text.'),
-        cutBytes: bytes().optional().describe('Bytes that were not kept.'),
-        became: z.string().describe('What became of it.'),
-        reason: textOrNull().describe('Why it gave no payload.'),
-        payloads: z
-          .array(
-            record({
-              payloadId: z.string().describe('The payload.'),
-              payload: z.unknown().describe('As the service gets it.'),
-              outcomes: z
-                .array(messageOutcome)
-                .nullable()
-                .describe('The newest first; null where the ledger cannot be read.'),
-            }),
-          )
-          .describe('Those that the mapping in force makes of it.'),
-        explained: z.unknown().optional().describe('With `explain=1`: value by value.'),
-      }),
-    )
+    .array(deviceMessage)
     .optional()
     .describe('With `messages=1`: the last ones, the newest first.'),
   lastMessagesSkipped: count().optional().describe('Messages that were not kept, because too many came.'),

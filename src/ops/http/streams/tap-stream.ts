@@ -170,7 +170,10 @@ function restShown({ kind, reason, detail, device, records = [] }: Kept): Record
 }
 
 /** As text where it is text. Text that was cut may end within a character. */
-export function contentOf(bytes: Buffer, cutBytes: number): Record<string, unknown> {
+export function contentOf(
+  bytes: Buffer,
+  cutBytes: number,
+): { message?: string; hex?: string; cutBytes?: number } {
   const cut = cutBytes === 0 ? {} : { cutBytes }
   for (let less = 0; less <= (cutBytes === 0 ? 0 : 3); less += 1) {
     const part = bytes.subarray(0, bytes.length - less)

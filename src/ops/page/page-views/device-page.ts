@@ -9,7 +9,8 @@ import type { QuarantineView } from '../../http/quarantine-view.ts'
 import { deadLetterTable } from '../../operations/dead-letter-text.ts'
 import { deviceText } from '../../operations/device-text.ts'
 import { quarantinedText } from '../../operations/quarantine-operations.ts'
-import { messagesSection, type ShownMessage } from '../last-messages.ts'
+import type { DeviceMessage } from '../../types.ts'
+import { messagesSection } from '../last-messages.ts'
 import { html, nothing, type Html } from '../html.ts'
 import { changes, commandText, quoted, type Access } from '../page-changes.ts'
 import { bars } from '../svg-plots.ts'
@@ -23,7 +24,7 @@ export type DeviceShown = {
   /** By the clock of the machine, which may be wrong: the times of kept messages are by it. */
   machineNow: string
   device: DeviceRow
-  messages: readonly ShownMessage[]
+  messages: readonly DeviceMessage[]
   /** Messages that were not kept. */
   skipped: number
   deadLetters: DeadLetterList | null

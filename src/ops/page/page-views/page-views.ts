@@ -7,7 +7,6 @@
 import { z } from 'zod'
 import { isoTime } from '../../../std/clock.ts'
 import { bounded } from '../../../std/quote.ts'
-import type { MappingStage } from '../../types.ts'
 import type { HistorySpan } from '../../history/history.ts'
 import { deviceOf, devicesOf, withHours } from '../../http/device-list.ts'
 import { integer, metaOf, readParameters, requiredText, text } from '../../http/http-routing/parameters.ts'
@@ -19,7 +18,6 @@ import { deviceFilters } from '../../operations/device-operations.ts'
 import type { ShownLedger } from '../../operations/ledger-operation.ts'
 import { answerTo, effects, refusedBy } from '../../operations/operation.ts'
 import { operationNamed } from '../../operations/operations.ts'
-import { contentOf } from '../../http/streams/tap-stream.ts'
 import type { Right } from '../../http/request-rights/request-rights.ts'
 import type { Status } from '../../status-schema/status-schema.ts'
 import type { BatchDetail, BatchList } from '../../../delivery/types.ts'
@@ -34,7 +32,7 @@ import { pageType, type Shown } from '../layout.ts'
 import { sharedView } from '../shared-views.ts'
 import { problemReport } from './change-page.ts'
 import { deadLetterChanges, deadLetterFilter } from './dead-letters-page.ts'
-import { deviceView, type DeviceShown } from './device-page.ts'
+import { deviceView } from './device-page.ts'
 import { devicesView } from './devices-page.ts'
 import { liveView } from './live-page.ts'
 import { mapView, type Mapped } from './map-page.ts'
@@ -144,7 +142,7 @@ export const viewRoutes: readonly Route[] = [
         now: isoTime(source.ourNow()),
         machineNow,
         device: { ...device, messagesByHour: mapping.messagesByHour(values.key) },
-        ...(await lastMessages(mapping, request)),
+        ...(await mapping.messages(values.key, { explain: false }, request.signal)),
         deadLetters: (await deadLetters?.list({ device: values.key }, keptShown)) ?? null,
         quarantine: await quarantineOf(source.stages, { device: values.key, limit: keptShown }),
         access: accessOf(request),
@@ -338,18 +336,6 @@ function operationView<Answer>(path: string, name: string, of: OperationView<Ans
 function givenTo({ request }: PageRequest): Readonly<Record<string, string>> {
   const [, query = ''] = (request.url ?? '').split('?', 2)
   return Object.fromEntries([...new URLSearchParams(query)].filter(([, value]) => value !== ''))
-}
-
-async function lastMessages(
-  mapping: MappingStage,
-  { values, signal }: RouteRequest<{ key: string }>,
-): Promise<Pick<DeviceShown, 'messages' | 'skipped'>> {
-  const { messages, skipped } = await mapping.messages(values.key, { explain: false }, signal)
-  const shown = messages.map(({ bytes, cutBytes, ...one }) => {
-    const { message, hex } = contentOf(bytes, cutBytes) as { message?: string; hex?: string }
-    return { ...one, cutBytes, content: message ?? hex ?? '' }
-  })
-  return { messages: shown, skipped }
 }
 
 // The form of `/page/dead-letter?id=` with which a person corrects a payload and sends
