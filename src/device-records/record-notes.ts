@@ -154,11 +154,16 @@ export function createRecordNotes({
     numbers[base + column.hourCount]! += 1
   }
 
-  function read(entry: NotedDevice): void {
+  function read(entry: NotedDevice, isDriving: boolean): void {
     const record = recordOf(entry)
     if (record === null || message === null) return
     record.became = 'mapped'
-    table.numbers()[record.base + column.mappedAt] = message.arrivedAt
+    const numbers = table.numbers()
+    const { base } = record
+    numbers[base + column.mappedAt] = message.arrivedAt
+    if (!isDriving) return
+    if (numbers[base + column.drivesFrom] === 0) numbers[base + column.drivesFrom] = message.arrivedAt
+    numbers[base + column.drivesAt] = message.arrivedAt
   }
 
   function readPosition(entry: NotedDevice, at: EpochMs, isFixed: boolean, place: Place): void {
@@ -175,6 +180,8 @@ export function createRecordNotes({
     numbers[base + column.longitude] = place.longitude
     numbers[base + column.positionAt] = at
     numbers[base + column.positionArrivedAt] = arrivedAt
+    numbers[base + column.drivesFrom] = 0
+    numbers[base + column.drivesAt] = 0
   }
 
   function ended(entry: NotedDevice, became: RecentKind): void {

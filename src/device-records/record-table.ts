@@ -44,7 +44,10 @@ export const column = {
   /** Number of the last message with a payload. */
   payloadNumber: 19,
   newAt: 20,
-  gaps: 21,
+  /** The first and the last record since the last position that came while it drove; 0 for none. */
+  drivesFrom: 21,
+  drivesAt: 22,
+  gaps: 23,
 } as const
 
 /** Behind the gaps: row-history.ts. */

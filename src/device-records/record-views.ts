@@ -30,6 +30,8 @@ export type Standing = Pick<
     longestPauseMs: number
     isRepeating: boolean
     positionArrivedAt: EpochMs | null
+    /** For how long it has sent records while it drove, all of them without a position. */
+    drivesBlindMs: number
   }
 
 type Deps = {
@@ -78,6 +80,7 @@ export function createRecordViews(deps: Deps) {
       refused: record.refused,
       skewMs: record.skewMs,
       positionArrivedAt: timeOrNull(numbers[base + column.positionArrivedAt]!),
+      drivesBlindMs: numbers[base + column.drivesAt]! - numbers[base + column.drivesFrom]!,
     }
   }
 
@@ -119,6 +122,7 @@ export function createRecordViews(deps: Deps) {
       mutedUntil: record.mutedUntil,
       sender,
       position: positionOf(record, row),
+      drivesBlindMs: row[column.drivesAt]! - row[column.drivesFrom]!,
       accepted,
       refused,
       duplicates: row[column.duplicates]!,

@@ -109,6 +109,8 @@ export type DeviceRecordView = {
   mutedUntil: EpochMs | null
   sender: Sender | null
   position: Position | null
+  /** For how long it has sent records while it drove, all of them without a position. */
+  drivesBlindMs: number
   accepted: Accepted | null
   refused: Refused | null
   duplicates: number

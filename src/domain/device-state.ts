@@ -34,7 +34,9 @@ export const deviceStates = {
   clock_wrong: { words: 'clock wrong', meaning: 'Devices whose clock is off by a day or more.' },
   no_position: {
     words: 'no position',
-    meaning: 'Devices that had positions, and sent none for a day in which they sent other values.',
+    meaning:
+      'Devices that had positions, and sent none for a day in which they sent other values, or for half an hour in which ' +
+      'they drove (10 km/h and more).',
   },
   never_sent: {
     words: 'never sent',
@@ -76,9 +78,13 @@ export type DeviceFacts = {
   /** When its last position came, and its last record. */
   positionArrivedAt: EpochMs | null
   lastMappedAt: EpochMs | null
+  /** For how long it has sent records while it drove, all of them without a position. */
+  drivesBlindMs: number
 }
 
 const dayMs = 86_400_000
+/** Longer than the drive through a tunnel. */
+const blindMs = 1_800_000
 /** Refusals in a row after which a device is not accepted. A single payload may pass with its next try. */
 const refusedTimes = 3
 /** Or the time from the last accepted payload to the last refused one. */
@@ -93,8 +99,9 @@ export function deviceStateOf(facts: DeviceFacts): DeviceState {
   if (facts.isLost) return 'not_mapped'
   if (isNotAccepted(facts)) return 'not_accepted'
   if (Math.abs(facts.skewMs ?? 0) >= dayMs) return 'clock_wrong'
-  const { positionArrivedAt, lastMappedAt } = facts
-  if (positionArrivedAt !== null && (lastMappedAt ?? 0) - positionArrivedAt >= dayMs) return 'no_position'
+  const { positionArrivedAt, lastMappedAt, drivesBlindMs } = facts
+  const isLate = positionArrivedAt !== null && (lastMappedAt ?? 0) - positionArrivedAt >= dayMs
+  if (isLate || (positionArrivedAt !== null && drivesBlindMs >= blindMs)) return 'no_position'
   return 'sending'
 }
 

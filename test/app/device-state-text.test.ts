@@ -30,6 +30,7 @@ function recordOf({ isLost = false, ...more }: Given): DeviceRecordView {
     firstSeen: now - 48 * hour,
     lastSeen: now - 2 * hour,
     lastMappedAt: now - 2 * hour,
+    drivesBlindMs: 0,
     messagesPerHour: 0,
     medianGapMs: 30_000,
     silentAfterMs: 300_000,

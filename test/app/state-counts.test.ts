@@ -69,7 +69,7 @@ async function randomWorld(seed: number) {
       records.notes.readPosition(entry, clock.now() - 2 * 86_400_000, true, { latitude: 1, longitude: 2 })
       if (below(2) === 0) return
       records.notes.begin(messageOf({}, { arrivedAt: clock.now() + 2 * 86_400_000 }))
-      records.notes.read(entry)
+      records.notes.read(entry, below(2) === 0)
     },
     ...Array.from({ length: 6 }, () => () => {
       const device = below(3) === 0 ? name() : names[0]!

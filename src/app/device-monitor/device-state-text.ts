@@ -37,6 +37,7 @@ export function stateOf({ record, ...known }: Found): State {
     isIdShared: client !== null && isShared(client, now),
     skewMs: record.skewMs,
     positionArrivedAt: record.position?.arrivedAt ?? null,
+    drivesBlindMs: record.drivesBlindMs,
     lastMappedAt: record.lastMappedAt,
   })
   const of = (since: EpochMs | null, why: string | null): State => ({
@@ -63,7 +64,13 @@ export function stateOf({ record, ...known }: Found): State {
     case 'clock_wrong':
       return of(null, clockText(record.skewMs ?? 0))
     case 'no_position':
-      return of(record.position!.arrivedAt, 'It sends other values, and no position any more.')
+      return of(
+        record.position!.arrivedAt,
+        'It sends other values, and no position any more.' +
+          (record.drivesBlindMs === 0
+            ? ''
+            : ` It drove without one for ${formatDuration(record.drivesBlindMs)}.`),
+      )
     case 'never_sent':
     case 'sending':
       return of(record.firstSeen, null)

@@ -51,7 +51,7 @@ export function createStateCounts({ records, clients }: Deps): StateCounts {
   }
 
   function add(standing: Standing): void {
-    const { isSilent, isRepeating, lastSeen, loss, sender } = standing
+    const { device, isSilent, isRepeating, lastSeen, loss, sender } = standing
     const client = clientOf(standing)
     if (lastSeen === null) {
       addNeverSeen(client)
@@ -63,7 +63,7 @@ export function createStateCounts({ records, clients }: Deps): StateCounts {
       isSilent,
       isRepeating,
       isLost: loss !== null,
-      isIdShared: sender !== null && shared.has(sender.clientId),
+      isIdShared: shared.has(client?.clientId ?? sender?.clientId ?? device),
     })
     now.total += 1
     now.seen += 1

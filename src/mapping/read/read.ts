@@ -69,7 +69,7 @@ function isReadable(
     else if (isMovingAt && reading.speed !== null)
       reading.moving ??= isMovingAt(entry.device, reading.speed, moment) ?? null
   }
-  noteRead(reading, entry, moment)
+  noteRead(reading, source, entry)
   return true
 }
 
@@ -102,16 +102,21 @@ function isSentWithout(reading: Reading, { name }: SourcePlan): boolean {
   return true
 }
 
-function noteRead(reading: Reading, entry: DeviceEntry, moment: number): void {
+/** In a hall without reception one drives more slowly. */
+const drivingKmh = 10
+
+function noteRead(reading: Reading, { speedOf }: SourcePlan, entry: DeviceEntry): void {
   const {
     at: { notes },
+    moment,
     gps,
     oldTime,
     oldAgeMs,
   } = reading
   if (notes === null) return
-  if (gps === null || gps === '' || reading.isGpsWithheld) notes.read(entry)
-  else {
+  if (gps === null || gps === '' || reading.isGpsWithheld) {
+    notes.read(entry, speedOf !== null && speedOf(reading) >= drivingKmh)
+  } else {
     const taken = oldTime ?? moment - oldAgeMs
     notes.readPosition(entry, taken, reading.isCurrentFix, reading)
   }

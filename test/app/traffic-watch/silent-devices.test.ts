@@ -41,6 +41,7 @@ function world(given: Given, stored: SilentRecord | null = null) {
       refused: null,
       skewMs: null,
       positionArrivedAt: null,
+      drivesBlindMs: 0,
       medianGapMs: gapMs,
       mutedUntil: null,
       from: null,
