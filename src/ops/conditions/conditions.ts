@@ -8,6 +8,10 @@
 //   that        count. It is over when it did not happen again for `quietMs`; where data needs a decision,
 //   happened    it stays until the data is gone or the daemon restarts
 //
+// What happened is no state: a message that was dropped is lost, whether or not the next one is dropped, and
+// what drops it (the spool is full) is a state of its own. As a state it would end between two messages, and
+// be news with each.
+//
 // The list has at most 64: of more, the worst ones. The others are counted as `hidden`. At most 1000 are
 // known, and further ones are left out; a state that lasts is known when there is room again.
 //
@@ -44,8 +48,6 @@ export type Present = { code: ConditionCode; cause: Cause }
 export type Conditions = {
   /** Raises what the entry of the event says (ops/events). */
   apply(event: GatewayEvent): void
-  raise(code: ConditionCode, cause: Cause): void
-  clear(code: ConditionCode, key?: string | null): void
   /** All states that hold now: the others are over. */
   look(present: Iterable<Present>): void
   /** Forgets all for which `stays` is false, without a word. */
@@ -82,8 +84,6 @@ export function createConditions({ clock, cleared = ignore, emit = ignore }: Dep
         if (cause) put(code as ConditionCode, cause, false)
       }
     },
-    raise: (code, cause) => void put(code, cause, false),
-    clear: (code, key = null) => remove(entryName(code, key)),
     look,
     clearOthers(stays) {
       for (const [name, { condition }] of entries) if (!stays(condition.code)) entries.delete(name)
