@@ -29,10 +29,19 @@ export function isLargeUnsetNumber(value: number): boolean {
 
 const fewDigits = 10_000
 
-/** Without the point. More decimals are those of a computation. */
+/** Without the point. By numbers, since the text of each would cost ten times as much. */
 function digitsOf(value: number): number {
-  return Math.round(value * 10 ** Math.min(decimalsOf(value), 10))
+  let scaled = value
+  for (let decimals = 0; decimals < decimalsMax; decimals += 1, scaled *= 10) {
+    const digits = Math.round(scaled)
+    if (Math.abs(scaled - digits) <= Math.abs(digits) * rounding) return digits
+  }
+  return Math.round(scaled)
 }
+
+/** More are those of a computation. */
+const decimalsMax = 10
+const rounding = 1e-14
 
 /** Of a number below 0.000001, which is written with an exponent. */
 const smallDecimals = 7
