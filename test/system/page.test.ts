@@ -214,6 +214,38 @@ describe.skipIf(!existsSync(executablePath))('the page in a browser', { timeout:
     await shoot(page, 'outage-overview')
   })
 
+  test('stays where a person is while its values change: the focus on its device, no click on what has just moved', async () => {
+    const world = await pageWorld()
+    const { page } = await open(world.gateway.addresses.ops)
+    const focused = () => page.evaluate<string>('document.activeElement.textContent.trim()')
+    await visit(page, '/page/devices?sort=last')
+    await page.getByRole('link', { name: 'truck-1', exact: true }).focus()
+    await world.publish('truck-2', messageOf(40))
+    await expectText(page, 'tbody tr:first-child', /truck-2/)
+    expect(await focused()).toBe('truck-1')
+
+    // A tap that was meant for what was there before the list changed.
+    const isTaken = page.evaluate<boolean>(`new Promise((resolve) => {
+      document.addEventListener('regions-renewed', () => setTimeout(() => {
+        const first = document.querySelector('tbody a')
+        const click = new MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 })
+        if (first.textContent.trim() === 'truck-1') resolve(first.dispatchEvent(click))
+      }))
+    })`)
+    await world.publish('truck-1', messageOf(41))
+    expect(await isTaken).toBe(false)
+    expect(await focused()).toBe('truck-1')
+    expect(new URL(page.url()).pathname).toBe('/page/devices')
+
+    // The row with the focus leaves the list.
+    await visit(page, '/page/devices?state=sending')
+    await page.getByRole('link', { name: 'truck-2', exact: true }).focus()
+    const device = await world.device('other')
+    device.publish({ topic: 'telemetry/v1/truck-2', payload: 'not JSON', messageId: 1 })
+    await page.getByRole('link', { name: 'truck-2', exact: true }).waitFor({ state: 'detached' })
+    expect(await page.evaluate('document.activeElement.id')).toBe('devices')
+  })
+
   test('asks for a login, then for each change, and says who made it', async () => {
     const world = await pageWorld({ hasUsers: true })
     const { page, complaints } = await open(world.gateway.addresses.ops)

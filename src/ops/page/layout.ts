@@ -156,7 +156,7 @@ function footer({ version, now }: Frame, isLive: boolean): Html {
   return html`<footer>
     <p>
       Version ${version}. State of
-      <time datetime="${now}" data-now>${zonedTime(now)}</time>.
+      <time id="now" data-region datetime="${now}">${zonedTime(now)}</time>.
       ${isLive && html`<span class="without-script">Reload the page for a newer one.</span>`}
     </p>
     <p>

@@ -54,7 +54,7 @@ test('an outage is ended from the page: probe, reload and test alert, each in th
     return done
   }
 
-  const condition = /<article class="condition error">([\s\S]*?)<\/article>/.exec(
+  const condition = /<article class="condition error"[^>]*>([\s\S]*?)<\/article>/.exec(
     (await world.view('/', alice)).text,
   )
   expect(condition?.[1]).toContain('Try the service now…')

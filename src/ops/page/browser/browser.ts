@@ -21,6 +21,7 @@ function addButton(box: HTMLElement): void {
   const text = box.querySelector('code')?.textContent ?? ''
   const button = document.createElement('button')
   button.type = 'button'
+  button.dataset['added'] = ''
   button.textContent = 'Copy'
   button.addEventListener('click', () => {
     navigator.clipboard.writeText(text).then(

@@ -1,17 +1,28 @@
 // live-regions.ts: keeps the parts of a view with `data-region` new. Every few seconds the view is read
-// again, and what differs is replaced. So only the server makes HTML, foreign names
-// included.
+// again, and what differs is changed in place. So only the server makes HTML, foreign names included.
 //
-// While the page is hidden, or a person works in a form of the part, nothing is replaced.
+// An element that means the same stays the same element, wherever it moves: it keeps the focus, what is
+// selected in it and whether it is open. `keyOf` says what it is. Where the focused element is gone, its part
+// gets the focus, so that nobody begins again at the top.
+//
+// While the page is hidden, or a finger or a button of the mouse is down, nothing changes. What has just
+// moved takes no click for a moment: it was meant for what was there before.
 
 const everyMs = 5000
-
-/** As the server made them, by id: the scripts change times and plots. */
-const made = new Map(regionsOf(document).map((part) => [part.id, part.outerHTML]))
+/** From the decision of a person to his tap. */
+const movedMs = 500
+/** Longer is no tap. The end of a press is not always seen: a menu may take it. */
+const pressedMs = 1000
 
 let reading = false
 let readAt = Date.now()
+/** Since when a finger or a button is down; 0: none is. */
+let pressedAt = 0
+let moved: ReadonlySet<Element> = new Set()
 
+for (const type of ['pointerdown', 'pointerup', 'pointercancel'])
+  document.addEventListener(type, () => (pressedAt = type === 'pointerdown' ? Date.now() : 0), true)
+document.addEventListener('click', refuseIfMoved, true)
 setInterval(() => void renew(), everyMs)
 document.addEventListener('visibilitychange', () => void renew())
 
@@ -22,7 +33,8 @@ async function renew(): Promise<void> {
   try {
     const answer = await fetch(location.href, { headers: { accept: 'text/html' } })
     if (answer.redirected) return location.reload()
-    replace(new DOMParser().parseFromString(await answer.text(), 'text/html'))
+    const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html')
+    if (Date.now() - pressedAt > pressedMs) replace(fresh)
     mark(false)
   } catch {
     mark(true)
@@ -32,46 +44,81 @@ async function renew(): Promise<void> {
 }
 
 function replace(fresh: Document): void {
-  for (const part of regionsOf(document)) {
+  const places = placesOfControls()
+  for (const part of document.querySelectorAll<HTMLElement>('[data-region]')) {
     const next = fresh.getElementById(part.id)
-    const isUsed = part.matches(':focus-within') && part.querySelector('form') !== null
-    if (next === null || isUsed || made.get(part.id) === next.outerHTML) continue
-    made.set(part.id, next.outerHTML)
-    const focused = pathTo(part, document.activeElement)
-    const open = [...part.querySelectorAll('details')].map((one) => one.open)
-    part.className = next.className
-    part.replaceChildren(...next.childNodes)
-    for (const [index, one] of part.querySelectorAll('details').entries()) one.open = open[index] ?? one.open
-    if (focused !== null) at(part, focused)?.focus({ preventScroll: true })
+    if (next === null) continue
+    const focused = part.contains(document.activeElement) ? document.activeElement : null
+    update(part, next)
+    if (focused instanceof HTMLElement || focused instanceof SVGElement) keepFocus(focused, part)
   }
-  for (const [old, next] of pairs(fresh)) old.replaceWith(next)
   document.dispatchEvent(new CustomEvent('regions-renewed'))
+  const now = placesOfControls()
+  moved = new Set([...now.keys()].filter((one) => places.get(one) !== now.get(one)))
+  if (moved.size > 0) setTimeout(() => (moved = new Set()), movedMs)
 }
 
-function regionsOf(root: Document): HTMLElement[] {
-  return [...root.querySelectorAll<HTMLElement>('[data-region]')]
-}
-
-/** The time of the state, in the footer. */
-function pairs(fresh: Document): [Element, Element][] {
-  const [old, next] = [document, fresh].map((one) => one.querySelector('[data-now]'))
-  return old && next ? [[old, next]] : []
-}
-
-/** The places of the focused element in its parents, so that its successor gets the focus. */
-function pathTo(part: Element, element: Element | null): readonly number[] | null {
-  const path: number[] = []
-  for (let one = element; one !== null; one = one.parentElement) {
-    if (one === part) return path
-    path.unshift([...(one.parentElement?.children ?? [])].indexOf(one))
+/** Makes `old` as `fresh` is. */
+function update(old: Element, fresh: Element): void {
+  if (old.isEqualNode(fresh)) return
+  for (const name of fresh.getAttributeNames()) {
+    const value = fresh.getAttribute(name) ?? ''
+    if (name !== 'open' && old.getAttribute(name) !== value) old.setAttribute(name, value)
   }
-  return null
+  for (const name of old.getAttributeNames())
+    if (name !== 'open' && name !== 'tabindex' && !fresh.hasAttribute(name)) old.removeAttribute(name)
+
+  const [wanted, known] = [nodesByKey(fresh), nodesByKey(old)]
+  for (const [key, nodes] of known)
+    for (const gone of nodes.splice(wanted.get(key)?.length ?? 0))
+      if (!(gone instanceof HTMLElement && 'added' in gone.dataset)) gone.remove()
+  let place = old.firstChild
+  for (const next of Array.from(fresh.childNodes)) {
+    const same = known.get(keyOf(next))?.shift()
+    if (same === place && same !== undefined) place = same.nextSibling
+    else old.insertBefore(same ?? next, place)
+    if (same instanceof Element && next instanceof Element) update(same, next)
+    else if (same !== undefined && same.nodeValue !== next.nodeValue) same.nodeValue = next.nodeValue
+  }
 }
 
-function at(part: Element, path: readonly number[]): HTMLElement | null {
-  let found: Element | undefined = part
-  for (const index of path) found = found?.children[index]
-  return found instanceof HTMLElement ? found : null
+function nodesByKey(parent: Element): ReadonlyMap<string, ChildNode[]> {
+  const nodes = new Map<string, ChildNode[]>()
+  for (const one of parent.childNodes) nodes.set(keyOf(one), [...(nodes.get(keyOf(one)) ?? []), one])
+  return nodes
+}
+
+/** What a node is among its siblings: a link by its target, a row by its first link; others by place. */
+function keyOf(node: Node): string {
+  if (!(node instanceof Element)) return node.nodeName
+  const link = ['TR', 'LI'].includes(node.tagName) ? node.querySelector('a') : node
+  return `${node.tagName} ${node.id || (node.getAttribute('data-key') ?? link?.getAttribute('href') ?? '')}`
+}
+
+function keepFocus(focused: HTMLElement | SVGElement, part: HTMLElement): void {
+  if (document.activeElement === focused) return
+  if (!focused.isConnected) part.tabIndex = -1
+  const next = focused.isConnected ? focused : part
+  next.focus({ preventScroll: true })
+}
+
+/** Where on the screen what can be clicked begins. */
+function placesOfControls(): Map<Element, string> {
+  const controls = [...document.querySelectorAll('a, button, summary')]
+  return new Map(
+    controls.map((one) => {
+      const { left, top } = one.getBoundingClientRect()
+      return [one, `${Math.round(left)} ${Math.round(top)}`]
+    }),
+  )
+}
+
+/** A click of the keyboard has no detail. It is meant for what has the focus, wherever that is. */
+function refuseIfMoved(event: MouseEvent): void {
+  const control = event.target instanceof Element ? event.target.closest('a, button, summary') : null
+  if (event.detail === 0 || control === null || !moved.has(control)) return
+  event.preventDefault()
+  event.stopPropagation()
 }
 
 /** Says that the values are old while the gateway cannot be reached. */

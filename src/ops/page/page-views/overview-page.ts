@@ -69,7 +69,7 @@ function conditionsSection({ conditions, conditionsHidden, now }: Status, access
 
 function conditionArticle(one: Status['conditions'][number], now: string, access: Access): Html {
   const place = placeOfCondition(one.code)
-  return html`<article class="condition ${one.severity}">
+  return html`<article class="condition ${one.severity}" data-key="${one.code} ${one.key}">
     <h3><span class="severity">${one.severity}</span> ${sentence(one.what)}</h3>
     <p>${sentence(one.why)}</p>
     <p class="act">
