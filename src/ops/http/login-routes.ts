@@ -104,11 +104,19 @@ const failureTexts: Record<LoginFailure, string> = {
 
 function loginPage(to: string, failed: LoginFailure | undefined): TextAnswer {
   const body = html`
-    ${failed !== undefined && html`<p class="bad" role="alert">${failureTexts[failed]}</p>`}
+    ${failed !== undefined && html`<p class="bad" role="alert" id="failure">${failureTexts[failed]}</p>`}
     <form class="login" method="post" action="${loginUrl}">
       ${to !== '/' && html`<input type="hidden" name="to" value="${to}" />`}
       <p>
-        <label>User <input name="name" autocomplete="username" required autofocus /></label>
+        <label
+          >User
+          <input
+            name="name"
+            autocomplete="username"
+            required
+            autofocus
+            ${failed !== undefined && html`aria-describedby="failure"`}
+        /></label>
       </p>
       <p>
         <label

@@ -98,7 +98,8 @@ function figure(plot: Plot, history: HistoryView): Html {
         ${lines.map((line, index) => {
           const now = latest(line)
           return html`<li class="series-${(index % 5) + 1}">
-            <span class="dash"></span><span>${line.name}</span>
+            <svg class="dash" viewBox="0 0 28 4" aria-hidden="true"><path class="line" d="M0 2h28" /></svg>
+            <span>${line.name}</span>
             <strong>${now === null ? 'unknown' : format(now)}</strong>
           </li>`
         })}
@@ -108,8 +109,8 @@ function figure(plot: Plot, history: HistoryView): Html {
       ${linesSvg(lines, `${title}, ${spanNames[history.span].toLowerCase()}: up to ${format(largest)}`)}
     </div>
     <details>
-      <summary>Values</summary>
-      ${valuesTable(plot, lines, history)}
+      <summary aria-label="Values: ${title}">Values</summary>
+      <div id="values-${id}" data-region>${valuesTable(plot, lines, history)}</div>
     </details>
   </figure>`
 }

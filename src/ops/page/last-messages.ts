@@ -4,7 +4,7 @@ import { plural } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
 import type { DeviceMessage, DeviceView } from '../types.ts'
 import { html, type Html } from './html.ts'
-import { ago, at, jsonText, link, sentence } from './shown-values.ts'
+import { ago, at, jsonText, link, sentence, textBox } from './shown-values.ts'
 
 type MessagesShown = {
   now: string
@@ -48,7 +48,7 @@ function messageArticle(one: DeviceMessage, now: string): Html {
     <div class="beside">
       <div>
         <h4>As it came</h4>
-        <pre tabindex="0"><code>${message ?? hex}</code></pre>
+        ${textBox('As it came', message ?? hex ?? '')}
         ${cutBytes > 0 && html`<p class="quiet">${plural(cutBytes, 'byte')} more are not kept.</p>`}
       </div>
       <div>
@@ -56,7 +56,7 @@ function messageArticle(one: DeviceMessage, now: string): Html {
         ${one.payloads.length === 0 && html`<p class="quiet">${cutBytes > 0 ? 'It was cut when it was kept, and is not mapped again.' : 'No payload.'}</p>`}
         ${one.payloads.map(
           ({ payload, payloadId, outcomes }) =>
-            html`<pre tabindex="0"><code>${jsonText(payload)}</code></pre>
+            html`${textBox('As it is sent', jsonText(payload))}
               <p>
                 ${outcomeText(outcomes, now)}
                 <a class="quiet" href="${link('/page/ledger', { payload: payloadId })}">ledger</a>

@@ -19,13 +19,16 @@ export type ChangeOffer = {
 
 export type Access = { canChange: boolean }
 
-/** Several changes of one thing. */
-export function changes(access: Access, offers: readonly ChangeOffer[]): Html {
+/** Several changes of one thing. `about`: what it is, where a view offers the same for several things. */
+export function changes(access: Access, offers: readonly ChangeOffer[], about: string | null = null): Html {
   if (access.canChange)
     return html`<p class="changes">
       ${offers.map(
         ({ action, parameters, name }) =>
-          html`<a class="button" href="${link('/page/change', { change: action, ...parameters })}"
+          html`<a
+            class="button"
+            ${about !== null && html`aria-label="${name}…: ${about}"`}
+            href="${link('/page/change', { change: action, ...parameters })}"
             >${name}…</a
           > `,
       )}

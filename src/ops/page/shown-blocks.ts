@@ -4,7 +4,7 @@ import type { Block, Cell } from '../operations/shown-block.ts'
 import { zonedTime } from '../../std/clock.ts'
 import { bounded } from '../../std/quote.ts'
 import { html, type Html } from './html.ts'
-import { link, sentence } from './shown-values.ts'
+import { link, sentence, textBox } from './shown-values.ts'
 import { facts, table } from './table.ts'
 
 export function blocksView(blocks: readonly Block[]): Html {
@@ -12,7 +12,7 @@ export function blocksView(blocks: readonly Block[]): Html {
     if (typeof block === 'string') return block === '' ? null : html`<p>${sentence(block)}</p>`
     if ('lines' in block)
       return html`<h2>${capital(block.title)}</h2>
-        <pre tabindex="0"><code>${block.lines.map((line) => `${line}\n`)}</code></pre>`
+        ${textBox(capital(block.title), block.lines.map((line) => `${line}\n`).join(''))}`
     if ('facts' in block)
       return facts(block.facts.map(([name, cell]) => [capital(name), cell === null ? null : cellView(cell)]))
     return table({

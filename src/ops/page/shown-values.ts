@@ -55,11 +55,14 @@ export function jsonText(value: unknown, indent = ''): string {
   return `${open}\n${inner}${parts.join(`,\n${inner}`)}\n${indent}${close}`
 }
 
+/** Text as it is, in a box that scrolls when it is long. `name`: what a screen reader calls the box. */
+export function textBox(name: string, text: string): Html {
+  return html`<pre tabindex="0" role="group" aria-label="${name}"><code>${text}</code></pre>`
+}
+
 /** A command or a row to copy. */
-export function toCopy(text: string): Html {
-  return html`<div class="copy">
-    <pre tabindex="0"><code>${text}</code></pre>
-  </div>`
+export function toCopy(text: string, name = 'Command'): Html {
+  return html`<div class="copy">${textBox(name, text)}</div>`
 }
 
 /** The path of a view with its parameters; empty ones are left out. */

@@ -73,9 +73,12 @@ export function facts(pairs: readonly (readonly [string, HtmlValue])[]): Html {
 }
 
 /** Links to the page before and after; nothing where there is only one. */
-export function paging({ previous, next }: { previous: string | null; next: string | null }): Html | null {
+export function paging(
+  { previous, next }: { previous: string | null; next: string | null },
+  name = 'Pages',
+): Html | null {
   if (previous === null && next === null) return null
-  return html`<nav class="paging" aria-label="Pages">
+  return html`<nav class="paging" aria-label="${name}">
     ${previous !== null && html`<a rel="prev" href="${previous}">Previous</a>`}
     ${next !== null && html`<a rel="next" href="${next}">Next</a>`}
   </nav>`

@@ -23,11 +23,15 @@ function addButton(box: HTMLElement): void {
   button.type = 'button'
   button.dataset['added'] = ''
   button.textContent = 'Copy'
+  button.ariaLabel = `Copy: ${text.slice(0, 80)}`
+  const result = document.createElement('span')
+  result.dataset['added'] = ''
+  result.role = 'status'
   button.addEventListener('click', () => {
     navigator.clipboard.writeText(text).then(
-      () => (button.textContent = 'Copied'),
-      () => (button.textContent = 'Not copied: select the text'),
+      () => (result.textContent = 'Copied.'),
+      () => (result.textContent = 'Not copied: select the text.'),
     )
   })
-  box.append(button)
+  box.append(button, result)
 }

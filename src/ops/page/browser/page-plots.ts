@@ -86,13 +86,12 @@ function draw(figure: HTMLElement, history: History): void {
 
 /** A legend as the server makes it: kinds of answers come and go. */
 function nameLines(figure: HTMLElement, names: readonly string[]): void {
+  const like = document.querySelector('.plot .legend li')
   const items = names.map((name, index) => {
-    const item = document.createElement('li')
+    const item = (like ?? document.createElement('li')).cloneNode(true) as HTMLElement
     item.className = `series-${(index % 5) + 1}`
-    const [dash, label, value] = ['span', 'span', 'strong'].map((tag) => document.createElement(tag))
-    if (dash) dash.className = 'dash'
-    if (label) label.textContent = name
-    for (const one of [dash, label, value]) if (one) item.append(one, ' ')
+    const label = item.querySelector('span')
+    if (label !== null) label.textContent = name
     return item
   })
   figure.querySelector('.legend')?.replaceChildren(...items)
@@ -117,7 +116,6 @@ function scaled(
 
 function optionsOf(figure: HTMLElement, names: readonly string[], isAge: boolean): object {
   const style = getComputedStyle(figure)
-  const color = (name: string) => style.getPropertyValue(name).trim()
   const axis = {
     stroke: resolved(figure, 'var(--quiet)'),
     grid: { stroke: resolved(figure, 'var(--line)'), width: 1 },
@@ -144,7 +142,7 @@ function optionsOf(figure: HTMLElement, names: readonly string[], isAge: boolean
       { label: 'time' },
       ...names.map((name, index) => ({
         label: name,
-        stroke: resolved(figure, `var(--series-${(index % 5) + 1})`) || color('color'),
+        ...strokeOf(figure, index),
         width: 1.5,
         points: { show: false },
       })),
@@ -172,6 +170,13 @@ function showAt(figure: HTMLElement, { cursor, data }: Cursor): void {
 function valueText(value: number | null, isAge: boolean): string {
   if (value === null) return 'unknown'
   return isAge ? durationText(value) : value.toLocaleString(undefined, { maximumFractionDigits: 2 })
+}
+
+/** Colour and dashes are those of the legend. */
+function strokeOf(figure: HTMLElement, index: number): { stroke: string; dash: number[] } {
+  const line = figure.querySelectorAll('.legend .line')[index] ?? figure
+  const { stroke, strokeDasharray } = getComputedStyle(line)
+  return { stroke, dash: [...strokeDasharray.matchAll(/[\d.]+/g)].map(([length]) => Number(length)) }
 }
 
 /** A canvas knows no variables and no light-dark(). */

@@ -1,5 +1,6 @@
 // tap-list.ts: messages as they come, raw beside what they become; the newest first. At most `shownMax` are
-// kept. `Pause` stops the list, not the gateway.
+// kept. `Pause` stops the list, not the gateway; so does the focus in it, which the next messages would push
+// away.
 
 const shownMax = 100
 
@@ -40,8 +41,9 @@ function show(box: HTMLElement): void {
   stream.addEventListener('message', ({ data }: MessageEvent<string>) => {
     const entry = JSON.parse(data) as Entry
     if (entry.kind === 'dropped') missed += entry.count ?? 0
-    if (isPaused) missed += 1
-    if (isPaused || (entry.kind !== 'message' && entry.kind !== 'closed')) return
+    const isHeld = isPaused || list.matches(':focus-within')
+    if (isHeld) missed += 1
+    if (isHeld || (entry.kind !== 'message' && entry.kind !== 'closed')) return
     shown += 1
     list.prepend(articleOf(entry))
     while (list.childElementCount > shownMax) list.lastElementChild?.remove()
@@ -52,7 +54,9 @@ function show(box: HTMLElement): void {
   // Not at each message: a screen reader would say every one.
   setInterval(() => {
     if (stream.readyState !== EventSource.OPEN) return
-    state.textContent = `${shown} ${shown === 1 ? 'message' : 'messages'} shown${missed === 0 ? '' : `, ${missed} not shown`}.`
+    const heldText = list.matches(':focus-within') ? ' The list waits while the focus is in it.' : ''
+    const missedText = missed === 0 ? '' : `, ${missed} not shown`
+    state.textContent = `${shown} ${shown === 1 ? 'message' : 'messages'} shown${missedText}.${heldText}`
   }, 2000)
 }
 
@@ -83,9 +87,10 @@ function articleOf(entry: Entry): HTMLElement {
   const why = [entry.reason, entry.detail].filter((one) => one !== undefined).join(' ')
   if (why !== '') article.append(element('p', 'bad', why))
   const beside = element('div', 'beside', '')
-  if (entry.topic !== undefined) beside.append(pre(entry.message ?? entry.hex ?? ''))
+  if (entry.topic !== undefined) beside.append(pre('As it came', entry.message ?? entry.hex ?? ''))
   const payloads = element('div', '', '')
-  for (const payload of entry.payloads ?? []) payloads.append(pre(JSON.stringify(payload, null, 2)))
+  for (const payload of entry.payloads ?? [])
+    payloads.append(pre('As it is sent', JSON.stringify(payload, null, 2)))
   beside.append(payloads)
   article.append(beside)
   return article
@@ -96,9 +101,11 @@ function stateOf(became: string): string {
   return became === 'unmappable' ? 'dead' : 'retried'
 }
 
-function pre(text: string): HTMLElement {
+function pre(name: string, text: string): HTMLElement {
   const outer = element('pre', '', '')
   outer.tabIndex = 0
+  outer.role = 'group'
+  outer.ariaLabel = name
   outer.append(element('code', '', text))
   return outer
 }

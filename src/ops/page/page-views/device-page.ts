@@ -96,7 +96,7 @@ function acceptSection({ device, access }: DeviceShown): Html {
     </p>
     ${toCopy(command)}
     <p>Or add this row to the device table; the gateway reads it within seconds:</p>
-    ${toCopy(rowText(device))}
+    ${toCopy(rowText(device), 'Row of the device table')}
   </section>`
 }
 
@@ -137,7 +137,7 @@ function rowSection({ device }: DeviceShown): Html {
   if (device.kind !== 'device' || !device.listed) return nothing
   return html`<section aria-labelledby="row-title">
     <h2 id="row-title">Row of the device table</h2>
-    ${toCopy(rowText(device))}
+    ${toCopy(rowText(device), 'Row of the device table')}
   </section>`
 }
 

@@ -11,7 +11,7 @@ import type { DeviceFilter } from '../../http/device-list.ts'
 import type { DeviceView } from '../../types.ts'
 import { html, nothing, type Html } from '../html.ts'
 import { bars } from '../svg-plots.ts'
-import { ago, count, link, named, rate } from '../shown-values.ts'
+import { ago, count, link, named, rate, sentence } from '../shown-values.ts'
 import { paging, table } from '../table.ts'
 import { searchForm } from './search-form.ts'
 
@@ -42,10 +42,15 @@ export function devicesView(shown: DevicesShown): Html {
     : linked.slice(0, 1)
   const { find = '' } = filter
   const to = (place: number) => listLink(shown, place === 0 ? {} : { from: place })
+  const pages = {
+    previous: from > 0 ? to(Math.max(0, from - perPage)) : null,
+    next: more ? to(from + perPage) : null,
+  }
   const given = { ...filter, sort: sort === 'state' ? undefined : sort }
   return html`${searchForm({ path, operation: 'devices/list', asks: ['find'], given })}
     <div id="devices" data-region>
       ${stateLinks(shown)} ${orderLinks(shown)} ${filterLinks(shown)}
+      ${paging(pages, 'Pages, before the list')}
       ${!shown.restored && html`<p class="bad">The records of devices are still being read.</p>`}
       ${table({
         caption: captionOf(shown),
@@ -65,10 +70,7 @@ export function devicesView(shown: DevicesShown): Html {
         ]),
         empty: find === '' ? 'No device.' : `No device whose name, asset or client id contains "${find}".`,
       })}
-      ${paging({
-        previous: from > 0 ? to(Math.max(0, from - perPage)) : null,
-        next: more ? to(from + perPage) : null,
-      })}
+      ${paging(pages)}
     </div>`
 }
 
@@ -178,7 +180,7 @@ function rowOf(device: DeviceRow, now: string) {
         device.state !== 'sending' &&
         html`<br /><span class="quiet">${ago(device.since, now)}</span>`
       }`,
-    device.why,
+    device.why && sentence(device.why),
     ago(device.lastSeen, now),
     rate(device.messagesPerHour),
     device.messagesByHour ? bars(device.messagesByHour, 'Messages in each of the last 24 hours') : null,

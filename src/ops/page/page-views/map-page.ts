@@ -49,7 +49,7 @@ export function mapView({ positions, without }: MapShown): Html {
         role="group"
         aria-label="Last positions of ${plural(positions.length, 'device')}"
       >
-        ${gridOf(fit)} ${marks.map((mark) => circleOf(mark, marks.length <= focusableMax))} ${scaleOf(fit)}
+        ${gridOf(fit)} ${marks.map((mark) => markOf(mark, marks.length <= focusableMax))} ${scaleOf(fit)}
       </svg>
       <figcaption>${legend(positions)} <a href="/page/devices">The devices as a list</a></figcaption>
     </figure>
@@ -110,15 +110,42 @@ function marksOf(positions: readonly Mapped[], { toX, toY }: Fit): readonly Mark
   return [...marks.values()].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state))
 }
 
-function circleOf({ x, y, devices, state }: Mark, isFocusable: boolean): Html {
+function markOf({ x, y, devices, state }: Mark, isFocusable: boolean): Html {
   const [first = ''] = devices
   const to =
     devices.length === 1 ? link('/page/device', { key: first }) : link('/page/devices', { find: first })
   const radius = devices.length === 1 ? 4 : Math.round(Math.min(10, 5 + Math.log2(devices.length)))
-  const circle = html`<circle class="${state}" cx="${x}" cy="${y}" r="${radius}"
-    ><title>${titleOf(devices, state)}</title></circle
-  >`
-  return html`<a href="${to}" ${!isFocusable && html`tabindex="-1"`}>${circle}</a>`
+  const shown = shapeOf(state, radius, { x, y, title: html`<title>${titleOf(devices, state)}</title>` })
+  return html`<a href="${to}" ${!isFocusable && html`tabindex="-1"`}>${shown}</a>`
+}
+
+/** A shape of its own for each state: some people do not see the difference of the colours. */
+const shapes: Readonly<Record<DeviceState, readonly [outline: keyof typeof outlines, isOpen?: 'open']>> = {
+  sending: ['circle'],
+  never_sent: ['circle', 'open'],
+  silent: ['square'],
+  no_position: ['square', 'open'],
+  refused: ['triangle'],
+  repeating: ['triangle', 'open'],
+  not_mapped: ['diamond'],
+  not_accepted: ['diamond', 'open'],
+  clock_wrong: ['hourglass'],
+  id_shared: ['hourglass', 'open'],
+}
+
+/** Around the point where the path is. */
+const outlines = {
+  circle: (r: number) => `m${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`,
+  square: (r: number) => `m${-r} ${-r}h${2 * r}v${2 * r}h${-2 * r}z`,
+  triangle: (r: number) => `m0 ${-r}l${r} ${2 * r}h${-2 * r}z`,
+  diamond: (r: number) => `m0 ${-r}l${r} ${r}l${-r} ${r}l${-r} ${-r}z`,
+  hourglass: (r: number) => `m${-r} ${-r}h${2 * r}l${-2 * r} ${2 * r}h${2 * r}z`,
+} as const
+
+function shapeOf(state: DeviceState, radius: number, { x = 0, y = 0, title = nothing } = {}): Html {
+  const [outline, isOpen = ''] = shapes[state]
+  const d = `M${x} ${y}${outlines[outline](radius)}`
+  return html`<path class="mark ${isOpen} ${state}" d="${d}">${title}</path>`
 }
 
 function titleOf(devices: readonly string[], state: DeviceState): string {
@@ -177,7 +204,10 @@ function legend(positions: readonly Mapped[]): Html {
       const number = counts.get(state)?.length ?? 0
       return number === 0
         ? nothing
-        : html`<li><span class="dot ${state}"></span> ${deviceStates[state].words} ${count(number)}</li>`
+        : html`<li>
+            <svg class="sample" viewBox="-6 -6 12 12" aria-hidden="true">${shapeOf(state, 4)}</svg>
+            ${deviceStates[state].words} ${count(number)}
+          </li>`
     })}
   </ul>`
 }

@@ -83,7 +83,7 @@ function conditionArticle(one: Status['conditions'][number], now: string, access
       }
     </p>
     ${one.known !== null && html`<p class="quiet">Known until ${at(one.known.untilAt)}: ${one.known.by}.</p>`}
-    ${access.canChange && changes(access, offersFor(one))}
+    ${access.canChange && changes(access, offersFor(one), [one.code, one.key ?? ''].join(' ').trim())}
   </article>`
 }
 

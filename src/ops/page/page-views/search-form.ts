@@ -20,9 +20,9 @@ export function searchForm({ path, operation, asks, given }: Search): Html {
   return html`<form class="filter" role="search" action="${path}">
     ${metas.map(
       ({ name, allowed, description, form: { label = capital(name) } }) =>
-        html`<label title="${description}"
+        html`<label
           >${label}
-          ${allowed === undefined ? input(name, given[name]) : select(name, allowed, given[name])}</label
+          ${allowed === undefined ? input(name, description, given[name]) : select(name, description, allowed, given[name])}</label
         > `,
     )}
     ${kept.map(([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${value}" />`)}
@@ -34,12 +34,12 @@ export function searchForm({ path, operation, asks, given }: Search): Html {
   </form>`
 }
 
-function input(name: string, value: string | undefined): Html {
-  return html`<input type="search" name="${name}" value="${value}" autocomplete="off" />`
+function input(name: string, title: string, value: string | undefined): Html {
+  return html`<input type="search" name="${name}" title="${title}" value="${value}" autocomplete="off" />`
 }
 
-function select(name: string, allowed: readonly string[], value: string | undefined): Html {
-  return html`<select name="${name}">
+function select(name: string, title: string, allowed: readonly string[], value?: string): Html {
+  return html`<select name="${name}" title="${title}">
     <option value="">any</option>
     ${allowed.map((one) => html`<option ${one === value && html`selected`}>${one}</option>`)}
   </select>`
