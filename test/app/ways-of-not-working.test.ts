@@ -4,8 +4,7 @@
 
 import { readFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
-import { once } from 'node:events'
+import type { RequestListener } from 'node:http'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { join } from 'node:path'
@@ -14,6 +13,7 @@ import { parse } from 'yaml'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { Secret } from '../../src/std/secret.ts'
 import { realDisk } from '../../src/storage/storage.ts'
+import { serveHttp } from '../support/http-server.ts'
 import { configText } from '../support/config-text.ts'
 import { connectBytes, createDevice } from '../support/mqtt-device.ts'
 import { createAuthority, type Certificate } from '../support/certificates.ts'
@@ -93,19 +93,11 @@ describe('a gateway that does not work is seen where', () => {
     ['redirects', (_, response) => response.writeHead(302, { location: 'http://127.0.0.1:9/login' }).end()],
     ['shows a login page', (_, response) => response.end('<!doctype html><title>Login</title>')],
   ])('another server %s: the config is named, and not the service', async (_, listener) => {
-    const server = createServer((request, response) => {
+    const baseUrl = await serveHttp((request, response) => {
       request.resume()
       request.on('end', () => listener(request, response))
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onTestFinished(() => {
-      server.closeAllConnections()
-      server.close()
-    })
-    const address = server.address()
-    const port = typeof address === 'object' && address !== null ? address.port : 0
-    const pipeline = await startPipeline({ baseUrl: `http://127.0.0.1:${port}`, sections: { delivery } })
+    const pipeline = await startPipeline({ baseUrl, sections: { delivery } })
     await publish(pipeline)
     const seen = {
       verdict: 'not_delivering' as const,

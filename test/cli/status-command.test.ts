@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { once } from 'node:events'
 import { createServer as createNetServer, type AddressInfo } from 'node:net'
 import { stateSamples } from '../support/event-samples.ts'
@@ -15,23 +15,8 @@ import {
 } from '../support/ops-world.ts'
 import { runCommandLine } from '../../src/cli/cli.ts'
 import { commandIo, runCli } from '../support/cli-world.ts'
+import { serveHttp } from '../support/http-server.ts'
 import { eventually } from '../support/eventually.ts'
-
-async function serve(listener: RequestListener) {
-  const server = createServer(listener)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' && address ? address.port : 0
-  return {
-    url: `http://127.0.0.1:${port}`,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
-}
 
 /** The least that passes for a status. */
 const fit = '{"version":"1","verdict":"ok","totals":{},"spool":{},"providers":[],"lanes":[],"conditions":[]}'
@@ -146,16 +131,15 @@ describe('status', () => {
     await world.ops.ready()
     const stop = new AbortController()
     let shown = 0
-    const server = await serve((_, response) => {
+    const url = await serveHttp((_, response) => {
       shown += 1
       if (shown === 3) stop.abort()
       if (shown === 2) response.end('no JSON')
       else response.end(fit)
     })
-    const json = await runCli(['status', '--watch', '500ms', '--json', '--url', server.url], {
+    const json = await runCli(['status', '--watch', '500ms', '--json', '--url', url], {
       stop: stop.signal,
     })
-    await server[Symbol.asyncDispose]()
     expect(
       json.stdout
         .trim()
@@ -194,8 +178,8 @@ describe('status', () => {
     ['too long', (_, response) => void response.end(fit + ' '.repeat(65 * 1024 * 1024))],
     ['cut off', (request) => void request.socket.destroy()],
   ])('reports an answer that is %s', async (_, listener) => {
-    await using server = await serve(listener)
-    const { status, stderr } = await runCli(['status', '--json', '--url', server.url])
+    const url = await serveHttp(listener)
+    const { status, stderr } = await runCli(['status', '--json', '--url', url])
     expect(status).toBe(1)
     expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'DAEMON_UNREACHABLE' } })
   })

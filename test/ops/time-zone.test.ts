@@ -1,13 +1,11 @@
 // ops.time_zone: one zone for all that people read, always shown.
 
-import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { presentOf } from '../../src/ops/conditions/causes.ts'
 import { useTimeZone, zonedTime } from '../../src/std/clock.ts'
+import { serveHttp } from '../support/http-server.ts'
 import { runCli } from '../support/cli-world.ts'
 import { configText } from '../support/config-text.ts'
 import { newFolder } from '../support/folders.ts'
@@ -59,31 +57,25 @@ test('what conditions say has times of the zone, which is shown, and none of ano
 })
 
 test('a command of a machine in another zone writes the zone of the gateway', async () => {
-  const gateway = createServer((_request, response) => {
+  const url = await serveHttp((_request, response) => {
     response.setHeader('gateway-time-zone', 'Asia/Kolkata')
     const times = { since: '2026-01-15T12:00:00.000Z', clearedAt: '2026-01-15T13:00:00.000Z' }
     const cleared = { code: 'SPOOL_FULL', key: null, severity: 'error', what: 'The spool is full.', ...times }
     response.end(JSON.stringify({ conditions: [cleared], more: false }))
   })
-  await once(gateway.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => void gateway.close())
   useTimeZone('America/New_York')
-  const { port } = gateway.address() as AddressInfo
-  const { stdout } = await runCli(['conditions', '--url', `http://127.0.0.1:${port}`])
+  const { stdout } = await runCli(['conditions', '--url', url])
   expect(stdout).toMatch(/^2026-01-15 17:30:00 GMT\+5:30 {2}error SPOOL_FULL/)
 })
 
 test('times that a person gives are of the gateway, which says as which it has read them', async () => {
   const urls: string[] = []
-  const gateway = createServer((request, response) => {
+  const url = await serveHttp((request, response) => {
     urls.push(request.url ?? '')
     response.setHeader('gateway-time-zone', 'Asia/Kolkata')
     const empty = { entries: [], next: null, oldestAt: null, behind: 0 }
     response.end(JSON.stringify({ changes: [], more: false, damaged: 0, ...empty }))
   })
-  await once(gateway.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => void gateway.close())
-  const url = `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`
   useTimeZone('America/New_York')
   const audit = await runCli(['audit', '--since', '2026-01-15T14:03', '--until', '2h', '--url', url])
   expect(audit.stdout).toMatch(

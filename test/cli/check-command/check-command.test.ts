@@ -1,14 +1,14 @@
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { IncomingMessage, RequestListener } from 'node:http'
-import { createServer as createTcpServer, type AddressInfo } from 'node:net'
+import type { IncomingMessage } from 'node:http'
+import { createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../../src/std/secret.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { openScriptedBroker } from '../../support/scripted-broker.ts'
 import { runCli } from '../../support/cli-world.ts'
+import { serveHttp } from '../../support/http-server.ts'
 import { newFolder } from '../../support/folders.ts'
 import { startConnectProxy } from '../../support/connect-proxy.ts'
 import { startSandbox } from '../../support/pipeline-world.ts'
@@ -34,23 +34,9 @@ delivery: { ${delivery} }
   return { folder, path }
 }
 
-/** A service on a port of its own. */
-async function serving(listener: RequestListener) {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
-}
-
 /** Answers with this date, or with none. */
 const service = (date: () => Date | null) =>
-  serving((_, response) => {
+  serveHttp((_, response) => {
     const served = date()
     if (served) response.setHeader('date', served.toUTCString())
     else response.sendDate = false
@@ -59,7 +45,7 @@ const service = (date: () => Date | null) =>
 
 /** Answers each batch with a status, and accepts nothing else of it. */
 const answering = (statusOf: (request: IncomingMessage) => number) =>
-  serving((request, response) => {
+  serveHttp((request, response) => {
     const lists = { accepted: [], failed: [], summary: { total: 0, accepted: 0, failed: 0 } }
     request.resume()
     response.writeHead(statusOf(request)).end(JSON.stringify({ requestId: 'r', responseCode: 200, ...lists }))
@@ -110,8 +96,8 @@ describe('check --connect', () => {
   })
 
   test('checks DNS, connection, clock, credentials and spool', async () => {
-    await using server = await service(() => new Date())
-    const config = await configWith(`base_url: "${server.url}"`)
+    const url = await service(() => new Date())
+    const config = await configWith(`base_url: "${url}"`)
     const { status, stdout, found } = await findings(config.path)
     expect([...found.values()].filter(({ ok }) => !ok)).toEqual([])
     expect([...found.keys()]).toEqual(['dns', 'connection', 'clock', 'proxy', 'credentials', 'spool'])
@@ -125,8 +111,8 @@ describe('check --connect', () => {
     [-3_600_000, false],
     [60_000, true],
   ])('a clock that is %i ms off is accepted: %s', async (offsetMs, ok) => {
-    await using server = await service(() => new Date(Date.now() + offsetMs))
-    const config = await configWith(`base_url: "${server.url}"`)
+    const url = await service(() => new Date(Date.now() + offsetMs))
+    const config = await configWith(`base_url: "${url}"`)
     const { found } = await findings(config.path)
     expect(found.get('clock')).toMatchObject({ ok })
     expect(found.get('clock')?.what).toContain(offsetMs > 0 ? 'behind' : 'ahead')
@@ -149,10 +135,8 @@ describe('check --connect', () => {
     })
 
     test('fails where the service accepts the same batch only without compression', async () => {
-      await using server = await answering(({ headers }) =>
-        headers['content-encoding'] === 'gzip' ? 415 : 200,
-      )
-      const config = await compress(server.url)
+      const url = await answering(({ headers }) => (headers['content-encoding'] === 'gzip' ? 415 : 200))
+      const config = await compress(url)
       const { status, found } = await findings(config.path)
       expect(found.get('compression')).toMatchObject({
         ok: false,
@@ -164,8 +148,8 @@ describe('check --connect', () => {
     })
 
     test('is no failure where the service refuses an empty batch in any case', async () => {
-      await using server = await answering(() => 403)
-      const config = await compress(server.url)
+      const url = await answering(() => 403)
+      const config = await compress(url)
       const { found } = await findings(config.path)
       expect(found.get('compression')).toMatchObject({
         ok: true,
@@ -175,8 +159,8 @@ describe('check --connect', () => {
   })
 
   test('a service that sends no Date is no failure', async () => {
-    await using server = await service(() => null)
-    const config = await configWith(`base_url: "${server.url}"`)
+    const url = await service(() => null)
+    const config = await configWith(`base_url: "${url}"`)
     expect((await findings(config.path)).found.get('clock')).toMatchObject({ ok: true })
   })
 
@@ -194,11 +178,11 @@ describe('check --connect', () => {
   })
 
   test('providers with the same connection share its check; credentials are checked for each', async () => {
-    await using server = await service(() => new Date())
+    const url = await service(() => new Date())
     const list =
       'providers: [{ name: north, provider_key: A }, { name: south, provider_key: B }, ' +
       '{ name: west, base_url: "http://127.0.0.1:1" }]'
-    const config = await configWith(`base_url: "${server.url}", ${list} }\ndevices: { file: fleet.csv`)
+    const config = await configWith(`base_url: "${url}", ${list} }\ndevices: { file: fleet.csv`)
     await writeFile(join(config.folder, 'fleet.csv'), 'device,provider\na,north\n')
     const { status, connect } = await findings(config.path)
     expect(status).toBe(1)
@@ -216,15 +200,15 @@ describe('check --connect', () => {
       ['spool', true, ''],
     ])
     const { stdout } = await runCli(['check', '--connect', '--config', config.path], { env: keys })
-    expect(stdout).toContain(`to ${server.url}, provider north, X-Provider-Key A, credentials: environment`)
+    expect(stdout).toContain(`to ${url}, provider north, X-Provider-Key A, credentials: environment`)
     expect(stdout).toMatch(/^ {2}ok {7}dns {10}north, south: /m)
     expect(stdout).toMatch(/^ {2}failed {3}connection {3}west: /m)
   })
 
   test('uses the proxy and reports its refusal', async () => {
-    await using server = await service(() => new Date())
+    const url = await service(() => new Date())
     const proxy = await startConnectProxy()
-    const config = await configWith(`base_url: "${server.url}", proxy: "${proxy.url}"`)
+    const config = await configWith(`base_url: "${url}", proxy: "${proxy.url}"`)
     const fine = await findings(config.path)
     expect(fine.connect.map(({ name, ok }) => [name, ok])).toEqual([
       ['proxy', true],
@@ -233,7 +217,7 @@ describe('check --connect', () => {
       ['spool', true],
     ])
     const closed = await startConnectProxy({ mood: 407 })
-    const other = await configWith(`base_url: "${server.url}", proxy: "${closed.url}"`)
+    const other = await configWith(`base_url: "${url}", proxy: "${closed.url}"`)
     expect((await findings(other.path)).found.get('proxy')).toMatchObject({
       ok: false,
       why: expect.stringContaining('The proxy requires a user name and a password'),

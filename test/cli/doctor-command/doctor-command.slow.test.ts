@@ -2,14 +2,14 @@
 
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { createServer as createTcpServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { accountIn } from '../../../src/cli/check-command/account-number.ts'
 import { sandboxAccount } from '../../../src/sandbox/sandbox.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { runCli } from '../../support/cli-world.ts'
+import { serveHttp } from '../../support/http-server.ts'
 import { newFolder } from '../../support/folders.ts'
 import { startPipeline, startSandbox } from '../../support/pipeline-world.ts'
 import { startSpawnedDaemon, writeDaemonConfig } from '../../support/spawned-daemon.ts'
@@ -53,7 +53,7 @@ async function doctor(path: string, more: readonly string[] = [], env: NodeJS.Pr
 /** Answers each POST with a status, and counts them. */
 async function answering(status: number, text = '{"message":"no"}') {
   const bodies: string[] = []
-  const server = createServer((request, response) => {
+  const url = await serveHttp((request, response) => {
     let body = ''
     request.on('data', (chunk: Buffer) => (body += chunk.toString()))
     request.on('end', () => {
@@ -61,13 +61,7 @@ async function answering(status: number, text = '{"message":"no"}') {
       response.writeHead(status).end(text)
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies }
+  return { url, bodies }
 }
 
 /** PATH with a systemctl that prints these properties. */
