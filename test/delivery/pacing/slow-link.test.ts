@@ -33,7 +33,7 @@ test.each([2, 5, 50, 1000])(
     const bytesPerS = kilobytes * 1000
     world = await createDeliveryWorld({ ...defaults, bytesPerS, startNow: false })
     // What the link carries in ten minutes, at about 100 bytes each.
-    const count = Math.min(20_000, bytesPerS * 6)
+    const count = Math.min(8000, bytesPerS * 6)
     for (let sent = 0; sent < count; sent += 1000) await world.publish(...names(`${sent}`, 1000))
     world.delivery.start()
     await world.pass(10 * minuteMs)
