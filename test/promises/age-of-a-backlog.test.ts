@@ -1,4 +1,5 @@
-// How long the oldest payload waits is known while all of a lane is in sealed batches.
+// What is said of batches that wait: how long the oldest payload waits, also where all of a lane is in sealed batches, and
+// why a batch waits.
 
 import { expect, test } from 'vitest'
 import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
@@ -16,4 +17,18 @@ test('a lane whose payloads are all sealed says when the oldest of them was stor
   const oldestAt = Date.parse(lane()?.oldestAt ?? '')
   expect(oldestAt).toBeGreaterThanOrEqual(from)
   expect(oldestAt).toBeLessThanOrEqual(Date.now())
+})
+
+test('of a batch that the service asks to send much later, no more is said than the service said', async () => {
+  const pipeline = await startPipeline({
+    sections: { delivery: 'batch: { linger: 20ms }, backoff: { min: 10ms, max: 100ms }' },
+  })
+  await pipeline.publish('truck-1', messageOf(1))
+  await pipeline.until(() => pipeline.status().totals.delivered === 1)
+  pipeline.sandbox.setFaults({ always: 429, retry_after: 900_000 })
+  await pipeline.publish('truck-2', messageOf(2))
+  await pipeline.until(() => pipeline.codes().includes('BATCHES_HELD'))
+  // It accepts no other batch, either.
+  expect(pipeline.condition('BATCHES_HELD')).toMatchObject({ key: 'default|deferred' })
+  expect(pipeline.condition('BATCHES_HELD')?.why).not.toMatch(/accept/)
 })

@@ -10,7 +10,7 @@ import { configText } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { createFastClock } from '../support/fast-clock.ts'
 import { newFolder } from '../support/folders.ts'
-import { send } from '../support/ops-world.ts'
+import { get, send } from '../support/ops-world.ts'
 import { pagePassword, usersText } from '../support/page-world.ts'
 import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
 import { testKernel } from '../support/our-time.ts'
@@ -55,6 +55,12 @@ test('a spool that is away is one condition: its control socket and its audit lo
 
   await rename(`${spool}.away`, spool)
   await pipeline.until(() => pipeline.status().ready)
+  // What is counted and remembered begins anew, and both say since when.
+  const { sentence, totals, startedAt } = pipeline.status()
+  expect(sentence).toContain('No message came and nothing was accepted since the spool was lost ')
+  expect(totals.sinceAt > startedAt).toBe(true)
+  const page = await get(pipeline.gateway.addresses.ops, '/', { headers: { ...alice, accept: 'text/html' } })
+  expect(page.text).toContain('Since the spool was lost, ')
   await pipeline.until(() => !pipeline.codes().includes('AUDIT_LOG_FAILED'))
   expect(pipeline.codes()).toEqual([])
   const { stdout } = await runCli(['audit', '--url', pipeline.gateway.addresses.control])

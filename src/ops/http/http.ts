@@ -17,6 +17,7 @@
 // tried again every ten seconds, and when the spool is opened or refused, because its directory may be there
 // then.
 
+import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { every, type Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
@@ -138,7 +139,9 @@ export async function openHttp(
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       // The directory of the spool is created when the spool is opened; then it is tried again.
-      if (!isStart) fault = error
+      // Where it is away, that is what is wrong, also before the spool has noticed it.
+      const isAway = isInSpool && !existsSync(spoolPath)
+      fault = isStart || isAway ? null : error
     }
   }
 }
