@@ -6,7 +6,13 @@ import { onTestFinished, describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { encodeReceipt, receiptKeys } from '../../src/receipts/receipts.ts'
 import type { State } from '../../src/domain/condition-state.ts'
-import { createLedger, createRecords, type Ledger, type LedgerOptions } from '../../src/ledger/ledger.ts'
+import {
+  createLedger,
+  createRecords,
+  type Ledger,
+  type LedgerOptions,
+  type LedgerQuery,
+} from '../../src/ledger/ledger.ts'
 import { recordsPath } from '../../src/ledger/records-supervisor.ts'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
 import { openLevelStore, type OpenStore } from '../../src/storage/storage.ts'
@@ -21,7 +27,7 @@ type LedgerWorld = {
   events: GatewayEvent[]
   states(): State[]
   /** payloadIds of an answer, newest first. */
-  ids(params?: Record<string, string>): Promise<string[]>
+  ids(query?: Partial<LedgerQuery>): Promise<string[]>
 }
 
 /** A ledger that copies receipts only before a query, unless the test sets `followEveryMs`. */
@@ -60,8 +66,8 @@ function openLedger(
     ledger,
     events,
     states: () => [...records.states()],
-    async ids() {
-      const reply = await ledger.query({ limit: 10_000 }, new AbortController().signal)
+    async ids(query = {}) {
+      const reply = await ledger.query({ limit: 10_000, ...query }, new AbortController().signal)
       if (reply.kind !== 'answer') throw new Error(JSON.stringify(reply))
       return reply.answer.entries.map(({ payloadId }) => payloadId)
     },
