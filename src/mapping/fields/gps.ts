@@ -97,11 +97,14 @@ export function compileGps({ latitude, longitude, members, bit }: GpsFields): Wr
 /**
  * What receivers without a fix report: zeros, integers at their limits, such as 90 and 180 or a step below,
  * and -1 whatever the unit is. Also one number for both, which no receiver has measured: 65.535, 65.535.
+ * What is out of range is another fault.
  */
 export function isNowhere(north: number, east: number): boolean {
   if (isNearNowhere(north, east) || (north === -1 && east === -1)) return true
   const pole = Math.abs(north)
-  if (pole === 90 || (pole > nearPole && Math.abs(east) > nearPole + 90)) return true
+  const side = Math.abs(east)
+  if (pole > 90 || side > 180) return false
+  if (pole === 90 || (pole > nearPole && side > nearPole + 90)) return true
   return north === east && isLargeUnsetNumber(north)
 }
 
