@@ -109,6 +109,16 @@ describe('the views of a gateway with something in every one of them', () => {
     const asked = await world.view(`/page/change?change=dead-letters/purge&id=${id}`, alice)
     expectSound(asked)
     expect(asked.text).toContain('1 dead letter would be deleted.')
+    // Who does not go through with it is where he was.
+    const cancelOf = (text: string) => /href="([^"]*)">Cancel/.exec(text)?.[1]
+    expect(cancelOf(asked.text)).toBe(`/page/dead-letter?id=${id}`)
+    for (const [query, from] of [
+      ['change=dead-letters/purge&reason=NOT_JSON', '/page/dead-letters?reason=NOT_JSON'],
+      ['change=dead-letters/purge&all=1', '/page/dead-letters'],
+      ['change=devices/mute&device=truck-1&for=7d', '/page/device?key=truck-1'],
+      ['change=probe', '/'],
+    ])
+      expect(cancelOf((await world.view(`/page/change?${query}`, alice)).text)).toBe(from)
     expect(world.status().spool.deadLetters).toBe(3)
     const fields = Object.fromEntries(
       [...asked.text.matchAll(/name="(\w+)"\s+value="([^"]*)"/g)]

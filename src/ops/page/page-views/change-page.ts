@@ -3,10 +3,11 @@
 import type { JsonAnswer } from '../../http/json-answer.ts'
 import { readParameters } from '../../http/http-routing/parameters.ts'
 import type { Operation } from '../../operations/operation.ts'
+import { operationNamed } from '../../operations/operations.ts'
 import { html, type Html } from '../html.ts'
 import { commandOf, takesYes } from '../page-changes.ts'
 import { blocksView } from '../shown-blocks.ts'
-import { sentence, toCopy } from '../shown-values.ts'
+import { link, sentence, toCopy } from '../shown-values.ts'
 import { facts } from '../table.ts'
 
 type Parameters = Readonly<Record<string, string>>
@@ -40,7 +41,10 @@ export function changeQuestion(asked: ChangeAsked): Html {
           ([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`,
         )}
         ${takesYes(change) && html`<input type="hidden" name="yes" value="1" />`}
-        <p><button class="danger">${questionOf(change)}</button> <a href="${placeOf(change)}">Cancel</a></p>
+        <p>
+          <button class="danger">${questionOf(change)}</button>
+          <a href="${originOf(change, parameters)}">Cancel</a>
+        </p>
       </form>`
     }
     <details>
@@ -54,9 +58,15 @@ function selected(parameters: Parameters): Html {
     ${facts(Object.entries(parameters).map(([name, value]) => [name, html`<code>${value}</code>`]))}`
 }
 
-export function changeResult(change: string, shown: Html): Html {
+type Result = { change: string; parameters: Parameters; isDone: boolean; shown: Html }
+
+export function changeResult({ change, parameters, isDone, shown }: Result): Html {
+  const isGone = isDone && ('id' in parameters || change === 'devices/forget')
   return html`${shown}
-    <p><a href="${placeOf(change)}">Back</a> · <a href="/page/changes">All changes</a></p>`
+    <p>
+      <a href="${isGone ? placeOf(change) : originOf(change, parameters)}">Back</a> ·
+      <a href="/page/changes">All changes</a>
+    </p>`
 }
 
 function questionOf(change: string): string {
@@ -64,7 +74,23 @@ function questionOf(change: string): string {
   return `Yes, ${words}`
 }
 
-/** The view that the change was begun in. */
+/** The view that the change was begun in: of the one thing, or the list as it was selected. */
+function originOf(change: string, parameters: Parameters): string {
+  const { id = null, device } = parameters
+  const [group] = change.split('/')
+  if (device !== undefined && (group === 'devices' || group === 'quarantine'))
+    return link('/page/device', { key: device })
+  if (id !== null && group === 'batches') return link('/page/batch', { id })
+  if (group !== 'dead-letters') return placeOf(change)
+  if (id !== null) return link('/page/dead-letter', { id })
+  const { shape } = operationNamed('dead-letters/list').parameters
+  return link(
+    '/page/dead-letters',
+    Object.fromEntries(Object.entries(parameters).filter(([name]) => name in shape)),
+  )
+}
+
+/** The list of what the change is about. */
 export function placeOf(change: string): string {
   const [group = ''] = change.split('/')
   return ['dead-letters', 'quarantine', 'batches', 'devices'].includes(group) ? `/page/${group}` : '/'

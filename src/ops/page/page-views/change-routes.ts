@@ -85,7 +85,12 @@ async function changed(request: PageRequest): Promise<RouteAnswer> {
     title: answer.isProblem === true ? `${titleOf(change)}: refused` : `${titleOf(change)}: done`,
     path: placeOf(change),
     status: answer.status,
-    body: changeResult(change, report(operation, answer, given)),
+    body: changeResult({
+      change,
+      parameters: given,
+      isDone: answer.isProblem !== true,
+      shown: report(operation, answer, given),
+    }),
   }))
 }
 
