@@ -46,7 +46,8 @@ export async function pageWorld({ hasUsers = false } = {}): Promise<PageWorld> {
     sandbox: { repeat: 'conflict', faults: { count: 1, after_commit: { cut: 1 } } },
     config: configText({
       sources: odometerSource,
-      delivery: 'batch: { max_payloads: 2, linger: 20ms }, timeout: 300ms',
+      // Full batches, however slow the machine is: one is held, and the other one delivered.
+      delivery: 'batch: { max_payloads: 2, linger: 5s }, timeout: 300ms',
       ops: users,
       more: 'devices: { file: devices.csv, unknown: quarantine }',
     }),
