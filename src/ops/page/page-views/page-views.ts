@@ -233,7 +233,7 @@ export const viewRoutes: readonly Route[] = [
   }),
   operationView<BatchDetail>('/page/batch', 'batches/show', {
     title: 'Batch',
-    more({ payloads }, { given: { id = '' }, access }) {
+    before({ payloads }, { given: { id = '' }, access }) {
       const offer = (action: string, name: string) => ({
         action: `batches/${action}`,
         parameters: { id },
