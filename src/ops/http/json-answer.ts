@@ -80,7 +80,12 @@ export function notFound(what: string, why: string, act: string): JsonAnswer {
 }
 
 export function starting(what = 'There is nothing to show yet.'): JsonAnswer {
-  return problem(503, 'STARTING', { what, why: 'The daemon is starting.', act: 'Try again.' })
+  const why = 'The daemon is starting, or its spool is not open.'
+  return problem(503, 'STARTING', {
+    what,
+    why,
+    act: 'Try again. `/readyz` and `status` say what it waits for.',
+  })
 }
 
 export function faultAnswer(status: number, { code, what, why, act }: GatewayError): JsonAnswer {
