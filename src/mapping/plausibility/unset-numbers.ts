@@ -31,6 +31,8 @@ const fewDigits = 10_000
 
 /** Without the point. By numbers, since the text of each would cost ten times as much. */
 function digitsOf(value: number): number {
+  // As good as 0, which it is to a counter.
+  if (Math.abs(value) < tiny) return 0
   let scaled = value
   for (let decimals = 0; decimals < decimalsMax; decimals += 1, scaled *= 10) {
     const digits = Math.round(scaled)
@@ -42,6 +44,7 @@ function digitsOf(value: number): number {
 /** More are those of a computation. */
 const decimalsMax = 10
 const rounding = 1e-14
+const tiny = 5e-8
 
 /** Of a number below 0.000001, which is written with an exponent. */
 const smallDecimals = 7
