@@ -111,13 +111,14 @@ export function deadLetterText(
     ...envelopeRows(deadLetter),
   ]
   const fields = failure?.validationErrorDetails ?? []
+  const refused = {
+    caption: 'fields that the service refused',
+    head: ['field', 'message'],
+    rows: fields.map(({ field, message }) => [field, message]),
+  }
   return [
     { facts },
-    {
-      caption: 'fields that the service refused',
-      head: ['field', 'message'],
-      rows: fields.map(({ field, message }) => [field, message]),
-    },
+    ...(fields.length === 0 ? [] : [refused]),
     ...messageBlocks(deadLetter, hex),
     ...(payload === null ? [] : [{ title: 'payload', lines: linesOf(JSON.stringify(payload, null, 2)) }]),
   ]
