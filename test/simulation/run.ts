@@ -153,9 +153,17 @@ async function runRange(range: (typeof ranges)[number]): Promise<void> {
   }
   clearTimeout(watchdog)
   const [code, signal] = (await ended) as [number | null, string | null]
-  if (signal === 'SIGKILL') {
-    process.stdout.write(`seed ${seeds[next]} did not end within ${seedMs / 1000} s\n`)
-    hanging += 1
+  if (code !== 0 && next < count) {
+    const why =
+      signal === 'SIGKILL'
+        ? `did not end within ${seedMs / 1000} s`
+        : `ended its process with ${code ?? signal}`
+    // A seed that has failed may have spoilt the process, too.
+    const isTold = next > 0 && failed.at(-1)?.seed === seeds[next - 1]
+    if (!isTold) {
+      process.stdout.write(`seed ${seeds[next]} ${why}\n`)
+      hanging += 1
+    }
     return
   }
   const isFound = values.search && failed.length > 0
