@@ -129,7 +129,7 @@ async function answersTo(
   return answers
 }
 
-/** Null where nobody can be asked. */
+/** Null without a terminal, or with `--no-input`: then no question is asked. */
 function questionsOf(io: CommandIo, { input }: SetupOptions): Questions | null {
   const isTerminal = (io.stdin as { isTTY?: boolean }).isTTY === true
   return isTerminal && input ? openQuestions(io) : null

@@ -1,5 +1,5 @@
 // history-samples.ts: what is kept of each moment: a table of columns; how a sample is taken, and how
-// several become one. A value is null where its stage was missing: nobody knows it, which is not zero.
+// several become one. A value is null while its stage was not running: it is unknown, not zero.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeliveryCounters } from '../../delivery/types.ts'

@@ -63,7 +63,7 @@ export const historySchema = record({
     ),
   seconds: z
     .array(seconds().nullable())
-    .describe('How long each sample is, by a clock that nobody sets: divide counts by it for a rate.'),
+    .describe('Duration of each sample, by the monotonic clock. Divide a count by it to get a rate.'),
   ...byPlainName((name) => counts().describe(plainColumns[name].means)),
   answers: z
     .array(

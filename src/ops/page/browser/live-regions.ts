@@ -1,9 +1,9 @@
 // live-regions.ts: keeps the parts of a view with `data-region` new. Every few seconds the view is read
 // again, and what differs is changed in place. So only the server makes HTML, foreign names included.
 //
-// An element that means the same stays the same element, wherever it moves: it keeps the focus, what is
-// selected in it and whether it is open. `keyOf` says what it is. Where the focused element is gone, its part
-// gets the focus, so that nobody begins again at the top.
+// An element is kept when the new view has one with the same key (`keyOf`), also at another place: it keeps
+// its focus, its selection and its open state. When the focused element is removed, its region gets the
+// focus; otherwise a person with a keyboard would have to start again at the top of the page.
 //
 // While the page is hidden, or a finger or a button of the mouse is down, nothing changes. What has just
 // moved takes no click for a moment: it was meant for what was there before.
