@@ -8,6 +8,8 @@ import type { SpoolOptions } from './spool.ts'
 const MiB = 1024 ** 2
 const TiB = 1024 ** 4
 
+/** Of the limit of a store, for each store beside it that has no setting of its own. */
+const besideShare = 1 / 4
 const deadLetterUse = ' A batch with a refused payload is held only with `hold`.'
 
 /** What happens at the limit that the setting before it names. */
@@ -107,23 +109,12 @@ export const spoolSchema = z.strictObject({
             'letter is not acknowledged. It waits, with the later messages of its connection. A batch ' +
             'with a payload that would become a dead letter is held. Everything else continues. The ' +
             'last tenth is for devices and clients that use less than a hundredth of the limit. ' +
-            'Dead letters of devices that the device table does not list have limits of their own.',
+            'Besides, dead letters of unlisted devices and sources have a quarter of it, with what ' +
+            '`quarantine_on_full` says; and those of records that were collected from several messages ' +
+            '(`coalesce`, `merge`) have a quarter, where the oldest are dropped, since their messages are ' +
+            'acknowledged already.',
         ),
       on_full: onFull('hold', deadLetterUse),
-      unlisted_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
-        .prefault('256MiB')
-        .describe(
-          'Size limit of the dead letters of messages whose source or device is not known, or whose device ' +
-            'a device table does not list. Without a device table, every device counts as listed.',
-        ),
-      unlisted_on_full: onFull('drop_oldest', ''),
-      parts_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
-        .prefault('256MiB')
-        .describe(
-          'Size limit of the dead letters of records that were collected from several messages (`coalesce`, ' +
-            '`merge`). Their messages are acknowledged already, so at the limit the oldest dead letters of ' +
-            'the device with the most are dropped, reported and counted.',
-        ),
       retention: duration({ minMs: 3_600_000, maxMs: 3_650 * 86_400_000 })
         .optional()
         .describe(
@@ -138,13 +129,10 @@ export const spoolSchema = z.strictObject({
     .prefault('1GiB')
     .describe(
       'Size limit of the messages in quarantine. They are kept whole until their device is listed ' +
-        'or they are released.',
+        'or they are released. Besides, messages whose device clock is wrong have a quarter of it; ' +
+        'where that is full, such a message waits, as with `hold`.',
     ),
   quarantine_on_full: onFull('drop_oldest', ''),
-  clock_quarantine_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
-    .prefault('256MiB')
-    .describe('Size limit of the messages in quarantine because the clock of their device is ahead.'),
-  clock_quarantine_on_full: onFull('hold', ''),
   state_max_bytes: size({ minBytes: MiB, maxBytes: 1024 * MiB })
     .prefault('64MiB')
     .describe(
@@ -164,7 +152,7 @@ export function spoolOptions(
   // What unlisted devices can fill never fills the spool.
   const mostDropped = Math.max(MiB, config.max_bytes / 8)
   const limit = (bytesMax: number, onFull: OnFull) =>
-    onFull === 'hold' ? bytesMax : Math.min(bytesMax, mostDropped)
+    Math.max(MiB, onFull === 'hold' ? bytesMax : Math.min(bytesMax, mostDropped))
   const { dead_letters: dead } = config
   const ballastBytes = Math.min(16 * MiB, Math.floor(config.max_bytes / 16))
   return {
@@ -176,15 +164,15 @@ export function spoolOptions(
     bytesMax: config.max_bytes,
     freeBytesMin: config.min_free_bytes,
     deadLetterBytesMax: limit(dead.max_bytes, dead.on_full),
-    unlistedDeadLetterBytesMax: limit(dead.unlisted_max_bytes, dead.unlisted_on_full),
-    partDeadLetterBytesMax: limit(dead.parts_max_bytes, 'drop_oldest'),
+    unlistedDeadLetterBytesMax: limit(dead.max_bytes * besideShare, config.quarantine_on_full),
+    partDeadLetterBytesMax: limit(dead.max_bytes * besideShare, 'drop_oldest'),
     quarantineBytesMax: limit(config.quarantine_max_bytes, config.quarantine_on_full),
-    clockBytesMax: limit(config.clock_quarantine_max_bytes, config.clock_quarantine_on_full),
+    clockBytesMax: limit(config.quarantine_max_bytes * besideShare, 'hold'),
     onFull: {
       quarantine: config.quarantine_on_full,
-      clock: config.clock_quarantine_on_full,
+      clock: 'hold',
       dead_letters: dead.on_full,
-      unlisted_dead_letters: dead.unlisted_on_full,
+      unlisted_dead_letters: config.quarantine_on_full,
     },
     stateBytesMax: config.state_max_bytes,
     // About 20,000 devices. A start writes as much: where the disk is full, the ballast makes room for it.

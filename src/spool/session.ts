@@ -111,7 +111,7 @@ function newState(deps: SessionDeps, options: SpoolOptions): SpoolState {
     receipts: newReceiptQueue(),
     journal: newIntakeJournal(),
     shelves: new Map(),
-    stores: newStores(),
+    stores: newStores(options),
     expired: { records: 0, last: 0 },
   }
 }

@@ -109,7 +109,7 @@ describe('a stranger holds nobody', () => {
 
   test('messages that cannot be mapped, of unknown topics', async () => {
     const pipeline = await pipelineOf({
-      spool: ', dead_letters: { unlisted_max_bytes: 1MiB, max_bytes: 1MiB }',
+      spool: ', dead_letters: { max_bytes: 1MiB }',
     })
     await flood(pipeline, 'stranger', 400, (n) => ({ topic: `elsewhere/${n}`, payload: padding }))
     await expectServed(pipeline)
@@ -152,7 +152,7 @@ describe('a stranger holds nobody', () => {
     const pipeline = await pipelineOf({
       sources,
       unknown: 'accept',
-      spool: ', dead_letters: { max_bytes: 1MiB, parts_max_bytes: 1MiB }',
+      spool: ', dead_letters: { max_bytes: 1MiB }',
     })
     const stranger = await pipeline.device('stranger')
     const value = (v: unknown) => JSON.stringify({ v })

@@ -61,7 +61,7 @@ export const spoolStateConditions: ConditionTable<StateCode> = {
     meaning: `The quarantine is full, and its on_full is \`hold\`. ${heldConnections}`,
     act:
       'Run `quarantine list`. Add the devices to the table, release or drop messages, or raise ' +
-      'spool.quarantine_max_bytes or spool.clock_quarantine_max_bytes.',
+      'spool.quarantine_max_bytes.',
     cause: (full) => ({ key: full.store, why: fullText(full) }),
   },
   STORE_LOST: {

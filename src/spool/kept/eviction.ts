@@ -5,10 +5,12 @@
 //     -> one exchange for each page takes what belongs to them -> until the store is a little below its bound
 //
 // Whom it hits. Shares within an eighth of the largest one count as largest, so equal shares lose in order of
-// arrival, and a share that is small loses nothing while another is large. After a start the shares are
-// counted by a walk in the background, begun when a store is half full. A store that becomes full meanwhile
-// waits for the walk; only where it is half a group above its bound before the walk ends, the oldest message
-// of all goes.
+// arrival, and a share that is small loses nothing while another is large. Small shares of many names count
+// as one, so a sender that invents names takes nothing from those that were there before.
+//
+// After a start the shares are counted by a walk in the background, begun when a store is half full. A store
+// that becomes full meanwhile waits for the walk; only where it is half a group above its bound before the
+// walk ends, the oldest message of all goes.
 //
 // Bound. A store passes its bound while the walk reads: by one group, and by what was read from the sockets
 // until `behind` pauses reading. It lasts for one page and one write, a few milliseconds.
@@ -257,7 +259,8 @@ export function createEviction(session: Omit<Session, 'eviction'>): Eviction {
   function countOne(name: KeptStore, ...[key, value]: StoreEntry): void {
     const found = foundIn(name, key, value)
     if (found === null || isOfSession(session, found.entry)) return
-    stores[name].shares.add(found.entry.client, found.entry.device, found.entry.bytes)
+    const { client, device, bytes } = found.entry
+    stores[name].shares.add(client, device, bytes, true)
   }
 
   // ------------------------------------------------------------------ events

@@ -51,7 +51,7 @@ export function createFullStores(options: SpoolOptions): FullStores {
     if (!full.has(store)) return false
     const { bytes, shares } = stores[store]
     const { bytesMax } = limits[store]
-    return bytes >= bytesMax || shares.weightOf(client, device) >= bytesMax * smallShare
+    return bytes >= bytesMax || shares.bytesOf(client, device) >= bytesMax * smallShare
   }
 
   function update({ stores }: SpoolState): boolean {

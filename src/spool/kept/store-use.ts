@@ -8,16 +8,24 @@ import { keptStoreNames, type KeptStore, type ShelfKind, type ShelfName } from '
 import type { StoreRange } from '../../storage/storage.ts'
 import { deadLetterNumberOf, keptKey, keptKindRange, table, tableRange } from '../chunk-log/key-layout.ts'
 import type { SpoolState, StoredEntry, StoreUse } from '../session-state.ts'
+import type { SpoolOptions } from '../spool-options.ts'
 import { createShares } from './shares.ts'
+import { storeLimits } from './store-limits.ts'
 
-/** Devices and clients with a share of their own, in each store. */
+/** Devices, and as many clients, with a share of their own in each store. */
 const namesMax = 10_000
+/** Of them, those whose share is never counted with the small ones. */
+const firstMax = 64
+const pooledPart = 1 / 1024
+const pooledBytesMin = 8192
 
-export function newStores(): SpoolState['stores'] {
-  const entries = keptStoreNames.map((name): [KeptStore, StoreUse] => [
-    name,
-    { bytes: 0, shares: createShares({ namesMax }), countedTo: null, counted: false },
-  ])
+export function newStores(options: SpoolOptions): SpoolState['stores'] {
+  const limits = storeLimits(options)
+  const entries = keptStoreNames.map((name): [KeptStore, StoreUse] => {
+    const pooledBelow = Math.max(pooledBytesMin, limits[name].bytesMax * pooledPart)
+    const shares = createShares({ namesMax, firstMax, pooledBelow })
+    return [name, { bytes: 0, shares, countedTo: null, counted: false }]
+  })
   return Object.fromEntries(entries) as SpoolState['stores']
 }
 
@@ -34,7 +42,7 @@ type Owned = { client: string; device: string | null; bytes: number }
 
 export function addToStore(use: StoreUse, { client, device, bytes }: Owned): void {
   use.bytes += bytes
-  use.shares.add(client, device, bytes)
+  use.shares.add(client, device, bytes, use.counted)
 }
 
 /** When the deletion is written. */

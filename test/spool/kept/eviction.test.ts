@@ -91,6 +91,31 @@ describe('a full store that drops the oldest', () => {
     },
   )
 
+  test('drops messages under invented names, each of a client of its own, and not those of one name', async () => {
+    const changes = { ...wide, quarantineBytesMax: 400_000 }
+    const before = await openSpoolWorld({ changes })
+    const honest = named('honest', 40)
+    await keepAll(before.spool, honest, () => ({ device: 'truck-7', client: 'truck-7', padding: 300 }))
+    const flood = async ({ spool }: SpoolWorld, prefix: string) => {
+      const invented = named(prefix, 700)
+      for (let from = 0; from < invented.length; from += 50)
+        await keepAll(spool, invented.slice(from, from + 50), (name) => ({
+          device: name,
+          client: name,
+          padding: 300,
+        }))
+      await eventually(() => spool.totals().stores.quarantine.bytes <= 400_000)
+      expect(spool.totals().evicted.quarantine).toBeGreaterThan(0)
+      expect(await keptIn(spool, quarantine, 'truck-7')).toEqual(honest)
+    }
+    await flood(before, 'name')
+    const after = await before.reopen()
+    // The count of what was there runs in the background, begun when something comes.
+    await keepAll(after.spool, ['one more'], () => ({ device: 'y', client: 'y', padding: 10 }))
+    await eventually(() => after.spool.totals().stores.quarantine.clients > 300)
+    await flood(after, 'later')
+  })
+
   test('also spares small shares after a restart, which forgets the counts', async () => {
     const before = await openSpoolWorld({ changes: { ...wide, quarantineBytesMax: bound } })
     await keepAll(before.spool, named('honest', 3), () => ({
