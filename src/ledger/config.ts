@@ -19,7 +19,7 @@ export const ledgerSchema = z
     retention: duration({ minMs: hourMs, maxMs: 3660 * 24 * hourMs })
       .prefault('7d')
       .describe(
-        'How long entries are kept. Old entries are deleted only while the time is known from the answers of the ' +
+        'How long entries are kept, at least; at most an eighth of it, or a day, longer. Old entries are deleted only while the time is known from the answers of the ' +
           'service, so that a wrong clock deletes nothing.',
       ),
     max_bytes: size({ minBytes: MiB, maxBytes: 64 * 1024 ** 2 * MiB })

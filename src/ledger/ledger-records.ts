@@ -62,6 +62,8 @@ export type Records = {
 export type RecordsOptions = {
   /** Bytes of receipts in one index block, which is the unit that is dropped. */
   blockReceiptBytesMax: number
+  /** An index block ends this long after its first receipt, so that few receipts do not outlive the retention. */
+  blockAgeMaxMs: number
 }
 
 const formatVersion = '1'
@@ -71,7 +73,10 @@ const blockEntriesMax = 256
 type Oldest = Pick<IndexBlock, 'first' | 'payloadsBefore' | 'bytesBefore' | 'writtenAt'>
 
 /** Rejects with an error whose code is LEVEL_CORRUPTION where the records cannot be used. */
-export async function openRecords(store: Store, { blockReceiptBytesMax }: RecordsOptions): Promise<Records> {
+export async function openRecords(
+  store: Store,
+  { blockReceiptBytesMax, blockAgeMaxMs }: RecordsOptions,
+): Promise<Records> {
   await checkFormat(store)
   let oldest: Oldest | null = await oldestBlock(store, 0)
   let open: OpenIndexBlock | null = await newestBlock(store)
@@ -128,19 +133,21 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
         open.head.entries >= blockEntriesMax ||
         open.head.bytes >= blockReceiptBytesMax ||
         open.head.base !== base ||
+        isOld(open, now) ||
         number - open.head.first >= 2 ** 32)
     if (open !== null && !full) return open
     if (open !== null) putBlock(open, ops, now)
     const { payloads: payloadsBefore, bytes: bytesBefore } = after
-    const next = beginBlock({
-      first: number,
-      before: open?.head.first ?? null,
-      base,
-      payloadsBefore,
-      bytesBefore,
-    })
+    const before = open?.head.first ?? null
+    const next = beginBlock({ first: number, before, base, payloadsBefore, bytesBefore }, now)
     oldest ??= { first: number, payloadsBefore, bytesBefore, writtenAt: now }
     return next
+  }
+
+  function isOld(block: OpenIndexBlock, now: EpochMs): boolean {
+    if (now === timeUnknown) return false
+    if (block.beganAt === timeUnknown) block.beganAt = now
+    return now - block.beganAt >= blockAgeMaxMs
   }
 
   function putBlock(block: OpenIndexBlock, ops: StoreOp[], now: EpochMs): void {

@@ -101,6 +101,8 @@ export function createRecords(deps: RecordsDeps, options: LedgerOptions): Record
     ...options,
     // `bytesMax` is kept to within one index block, so a small ledger has small ones.
     blockReceiptBytesMax: Math.min(blockReceiptBytesMax, options.bytesMax / 16),
+    // And an entry outlives the retention by at most so much.
+    blockAgeMaxMs: Math.min(blockAgeMaxMs, options.retentionMs / 8),
   })
 }
 
@@ -132,6 +134,7 @@ const queriesMax = 4
 /** New receipts are copied before a query is answered, for at most this long. */
 const catchUpMs = 2000
 const blockReceiptBytesMax = 1024 * 1024
+const blockAgeMaxMs = 86_400_000
 
 const notOpen = 'Its records are not open. `status` shows the reason.'
 const unreadable = 'Its records could not be read. `status` shows the reason.'

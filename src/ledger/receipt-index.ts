@@ -15,6 +15,7 @@
 // counts nothing.
 
 import { crc32 } from 'node:zlib'
+import { timeUnknown } from '../domain/arrival.ts'
 import { mayHold } from '../receipts/bloom-filter.ts'
 import type { ReceiptHead } from '../receipts/receipts.ts'
 import type { EpochMs } from '../std/clock.ts'
@@ -55,14 +56,17 @@ export type OpenIndexBlock = {
   readonly end: number
   /** Bytes when encoded. */
   readonly size: number
+  /** When it was begun; `timeUnknown` while that is not known. */
+  beganAt: EpochMs
   add(number: number, head: ReceiptHead, receipt: Buffer): void
   encode(writtenAt: EpochMs): Buffer
 }
 
 type Begin = Pick<IndexBlockHead, 'first' | 'before' | 'base' | 'payloadsBefore' | 'bytesBefore'>
 
-export function beginBlock(begin: Begin): OpenIndexBlock {
-  return growing({ ...begin, writtenAt: 0, payloads: 0, bytes: 0, entries: 0 }, [], headBytes, begin.first)
+export function beginBlock(begin: Begin, now: EpochMs): OpenIndexBlock {
+  const head = { ...begin, writtenAt: 0, payloads: 0, bytes: 0, entries: 0 }
+  return growing(head, { parts: [], size: headBytes, end: begin.first, beganAt: now })
 }
 
 /** Continues an index block that was read; null where it is damaged. */
@@ -71,16 +75,24 @@ export function resumeBlock(value: Buffer): OpenIndexBlock | null {
   if (block === null) return null
   const { first, before, base, writtenAt, payloadsBefore, bytesBefore, payloads, bytes, entries } = block
   const head = { first, before, base, writtenAt, payloadsBefore, bytesBefore, payloads, bytes, entries }
-  const [last] = block.newestFirst()
-  return growing(head, [value.subarray(headBytes)], value.length, (last?.number ?? first - 1) + 1)
+  const list = [...block.newestFirst()]
+  return growing(head, {
+    parts: [value.subarray(headBytes)],
+    size: value.length,
+    end: (list[0]?.number ?? first - 1) + 1,
+    // Settled by a clock that was ahead, perhaps.
+    beganAt: Math.min(list.at(-1)?.at ?? writtenAt, writtenAt === timeUnknown ? Infinity : writtenAt),
+  })
 }
 
-function growing(head: IndexBlockHead, parts: Buffer[], knownBytes: number, from: number): OpenIndexBlock {
-  let size = knownBytes
-  let end = from
+type Grown = { parts: Buffer[]; size: number; end: number; beganAt: EpochMs }
+
+function growing(head: IndexBlockHead, { parts, ...grown }: Grown): OpenIndexBlock {
+  let { size, end } = grown
 
   return {
     head,
+    beganAt: grown.beganAt,
     add,
     encode,
     get end() {

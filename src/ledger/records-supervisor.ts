@@ -179,7 +179,7 @@ export async function openOfflineRecords(
   }
   try {
     await checkRecords(checkStore, { spoolPath, tables: 'all' }, new AbortController().signal)
-    return await openAt(openStore, path, { blockReceiptBytesMax: Number.POSITIVE_INFINITY })
+    return await openAt(openStore, path, { blockReceiptBytesMax: Infinity, blockAgeMaxMs: Infinity })
   } catch (error) {
     throw faultOf(error, path)
   }

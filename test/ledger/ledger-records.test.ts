@@ -55,6 +55,22 @@ describe('the records of the ledger', () => {
     expect(await again.all()).toEqual([...idsOf(101, 105), ...left])
   })
 
+  test('begin a new index block after a time, over restarts too, so that few do not outlive the retention', async () => {
+    const hour = 3_600_000
+    let world = await openRecordsWorld({ blockAgeMaxMs: 24 * hour })
+    for (let n = 1; n <= 40; n += 1) {
+      await world.records.append([receiptNumbered(n)], n === 1 ? timeUnknown : startAt + n * 6 * hour)
+      if (n % 3 === 0) world = await world.reopen()
+    }
+    let blocks = 0
+    for (let left = 120; left > 0; blocks += 1) {
+      const dropped = await world.records.dropOldest()
+      expect(dropped).toBeLessThanOrEqual(15)
+      left -= dropped
+    }
+    expect(blocks).toBeLessThan(20)
+  })
+
   test('that were written while our time was not known are as old as those behind them', async () => {
     const world = await openRecordsWorld({ blockReceiptBytesMax: 1000 })
     await world.records.append(numbered(1, 61), timeUnknown)

@@ -28,7 +28,7 @@ async function recordsInTable(): Promise<{ path: string; table: string }> {
   const path = await newFolder()
   await mkdir(recordsPath(path))
   const store = await openLevelStore(recordsPath(path))
-  const records = await openRecords(store, { blockReceiptBytesMax: 1000 })
+  const records = await openRecords(store, { blockReceiptBytesMax: 1000, blockAgeMaxMs: Infinity })
   await records.append(
     Array.from({ length: 200 }, (_, n) => receiptNumbered(n)),
     systemClock.now(),
@@ -54,7 +54,7 @@ function supervise(path: string, previousEnd: PreviousEnd) {
       checkStore,
       previousEnd,
     },
-    { path, blockReceiptBytesMax: 1000, reopen: { firstMs: 0, mostMs: 0 } },
+    { path, blockReceiptBytesMax: 1000, blockAgeMaxMs: Infinity, reopen: { firstMs: 0, mostMs: 0 } },
   )
   onTestFinished(() => supervisor.close())
   return { supervisor, events, requests, kinds: () => events.map(({ kind }) => kind) }

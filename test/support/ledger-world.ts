@@ -8,7 +8,12 @@ import { idTextBytes, type Entry } from '../../src/receipts/receipt-entries.ts'
 import { encodeReceipt, receiptKeys } from '../../src/receipts/receipts.ts'
 import type { BatchId, LaneId, ProviderName } from '../../src/domain/ids.ts'
 import type { Settlement } from '../../src/domain/settlement.ts'
-import { openRecords, type NumberedReceipt, type Records } from '../../src/ledger/ledger-records.ts'
+import {
+  openRecords,
+  type NumberedReceipt,
+  type Records,
+  type RecordsOptions,
+} from '../../src/ledger/ledger-records.ts'
 import type { LedgerQuery } from '../../src/ledger/ledger.ts'
 import { search } from '../../src/ledger/ledger-search.ts'
 import { systemClock } from '../../src/std/clock.ts'
@@ -77,11 +82,11 @@ export type RecordsWorld = {
 }
 
 export async function openRecordsWorld(
-  options: { path?: string; blockReceiptBytesMax?: number } = {},
+  options: { path?: string } & Partial<RecordsOptions> = {},
 ): Promise<RecordsWorld> {
   const path = options.path ?? join(await newFolder(), 'records')
-  const { blockReceiptBytesMax = 1024 * 1024 } = options
-  const records = await openRecords(await openLevelStore(path), { blockReceiptBytesMax })
+  const { blockReceiptBytesMax = 1024 * 1024, blockAgeMaxMs = Infinity } = options
+  const records = await openRecords(await openLevelStore(path), { blockReceiptBytesMax, blockAgeMaxMs })
   onTestFinished(() => records.close())
 
   const ask = (query: Partial<LedgerQuery>) =>

@@ -23,7 +23,7 @@ ops: { listen: 127.0.0.1:1 }
   )
   await mkdir(join(folder, 'spool'))
   const store = await openLevelStore(join(folder, 'spool/records'))
-  const records = await openRecords(store, { blockReceiptBytesMax: 1024 ** 2 })
+  const records = await openRecords(store, { blockReceiptBytesMax: 1024 ** 2, blockAgeMaxMs: Infinity })
   await records.append(receipts, startAt)
   await records.close()
   return config
