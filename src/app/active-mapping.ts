@@ -62,7 +62,7 @@ export type ActiveMapping = {
   next(config: Config): Promise<() => Promise<void>>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
   /** Resolves when the mapping has durably forgotten it. */
-  forget(device: string, signal: string | null): Promise<Forgotten>
+  forget(device: string, signal: string | null): Promise<Forgotten | null>
   readonly decisions: Pick<QuarantineDecisions, 'release' | 'drop'>
   /** To be kept over a restart. */
   readonly lostFields: LostFields
@@ -171,10 +171,12 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     }
   }
 
-  async function forget(device: string, signal: string | null): Promise<Forgotten> {
+  async function forget(device: string, signal: string | null): Promise<Forgotten | null> {
+    const forgotten = signal === null ? await records.forget(device) : 0
+    if (forgotten === null) return null
     const { values, writes } = present.mapper.forget(device, signal)
     await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: writes })
-    return { values, records: signal === null ? records.forget(device) : 0 }
+    return { values, records: forgotten }
   }
 
   async function next(config: Config): Promise<() => Promise<void>> {

@@ -77,14 +77,17 @@ export type DeviceRecords = {
   /** Nothing could come until now: silence counts from now on. */
   notListening(): void
   /**
-   * Null: its silence counts again. `isLength`: the end moves with a step of `clock`. Returns the number of
-   * records of this name.
+   * Null: its silence counts again. `isLength`: the end moves with a step of `clock`. Resolves with the number
+   * of records of this name, when they are on the disk or the store cannot be used. Never rejects.
    */
-  mute(device: string, end: { at: EpochMs; isLength: boolean } | null): number
+  mute(device: string, end: { at: EpochMs; isLength: boolean } | null): Promise<number>
   /** `skewMs`: the median of the mapping in force. */
   noteSkew(device: string, skewMs: number): void
-  /** Removes the records of this name; their number. */
-  forget(device: string): number
+  /**
+   * Removes the records of this name, from the disk too; resolves with their number. Null where the store
+   * cannot be used: then nothing is removed. Never rejects.
+   */
+  forget(device: string): Promise<number | null>
   /** Another mapping comes: what this one has withheld is added. */
   mappingEnds(): void
   counters(): RecordCounters
@@ -196,20 +199,23 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
     notListening() {
       listeningSince = clock.now()
     },
-    mute(device, end) {
+    async mute(device, end) {
+      await writer.whenRestored()
       const found = [...recordsOf(device)]
       for (const record of found) {
         record.mutedUntil = end?.at ?? null
         if (end?.isLength === true) mutedForLength.add(record)
         else mutedForLength.delete(record)
-        writer.changed(record)
       }
+      await writer.writeNow(found)
       return found.length
     },
     noteSkew(device, skewMs) {
       for (const record of recordsOf(device)) record.skewMs = skewMs
     },
-    forget(device) {
+    async forget(device) {
+      const keys = providers.map((provider) => keyOf({ device, provider }))
+      if (!(await writer.whenRestored()) || !(await writer.deleteStored(keys))) return null
       const found = [...recordsOf(device)]
       for (const record of found) table.remove(record)
       return found.length

@@ -67,8 +67,6 @@ export function createRecordNotes({
   let number = 0
   /** Of the last payload. */
   let last: DeviceRecord | null = null
-  /** For payloads that name the asset and not the device. */
-  const byAsset = new Map<string, DeviceRecord>()
   return { begin, heard, read, readPosition, ended, lost, unnamed, payload, settled }
 
   function begin(next: Message): void {
@@ -85,15 +83,13 @@ export function createRecordNotes({
   function bind(entry: NotedDevice): DeviceRecord | null {
     const record = table.find(keyOf(entry)) ?? table.add(entry, entry.listed)
     if (record === null) return null
-    if (record.assetId !== entry.assetId) byAsset.delete(record.assetId)
-    record.assetId = entry.assetId
+    table.setAsset(record, entry.assetId)
     record.isListed = entry.listed
     record.isPrivate = entry.withhold !== null
     if (record.isPrivate) {
       table.numbers()[record.base + column.positionArrivedAt] = 0
       recent.drop(record)
     }
-    if (entry.assetId !== entry.device) byAsset.set(entry.assetId, record)
     entry.note = record
     return record
   }
@@ -297,8 +293,8 @@ export function createRecordNotes({
 
   /** A payload names its device, or the asset where `identify` of the source says so. */
   function named(name: string, provider: NamedDevice['provider']): DeviceRecord | null {
-    const record = table.find(keyOf({ device: name, provider })) ?? byAsset.get(name)
-    return record === undefined || record.isGone ? null : record
+    const key = { device: name, provider }
+    return table.find(keyOf(key)) ?? table.ofAsset(key) ?? null
   }
 }
 

@@ -70,6 +70,10 @@ export type RecordTable = {
   /** Null where there is no row for it. */
   add(named: NamedDevice, isListed: boolean): DeviceRecord | null
   remove(record: DeviceRecord): void
+  /** A payload names the asset where `identify` of its source says so. */
+  ofAsset(asset: NamedDevice): DeviceRecord | undefined
+  /** From now on it is the device of this asset, whichever was before. */
+  setAsset(record: DeviceRecord, assetId: string): void
   /** In the order in which they were added. */
   all(): IterableIterator<DeviceRecord>
   counters(): { devices: number; evicted: number; notRecorded: number }
@@ -86,6 +90,8 @@ export function createRecordTable(
   { devicesMax }: { devicesMax: number },
 ): RecordTable {
   const byKey = new Map<string, DeviceRecord>()
+  /** Where the asset has another name than its device. */
+  const byAsset = new Map<string, DeviceRecord>()
   const bySlot: (DeviceRecord | undefined)[] = []
   const freeSlots: number[] = []
   let numbers = new Float64Array(0)
@@ -103,6 +109,8 @@ export function createRecordTable(
     find: (key) => byKey.get(key),
     add,
     remove,
+    ofAsset: (asset) => byAsset.get(keyOf(asset)),
+    setAsset,
     all: () => byKey.values(),
     counters: () => ({ devices: byKey.size, evicted, notRecorded }),
   }
@@ -178,8 +186,24 @@ export function createRecordTable(
     return null
   }
 
+  function setAsset(record: DeviceRecord, assetId: string): void {
+    leaveAsset(record)
+    record.assetId = assetId
+    if (assetId !== record.device) byAsset.set(assetKey(record), record)
+  }
+
+  /** Another device may have its asset by now. */
+  function leaveAsset(record: DeviceRecord): void {
+    if (byAsset.get(assetKey(record)) === record) byAsset.delete(assetKey(record))
+  }
+
+  function assetKey({ assetId, provider }: DeviceRecord): string {
+    return keyOf({ device: assetId, provider })
+  }
+
   function remove(record: DeviceRecord): void {
     record.isGone = true
+    leaveAsset(record)
     removed(record)
     byKey.delete(record.key)
     const slot = record.base / rowLength

@@ -8,9 +8,10 @@
 //   every   records that changed are written, those that wait a minute, the longest first: at most
 //   10 s    `recordsPerRound`. So the disk gets a bounded number of bytes however many devices send
 //   hourly  records without a message for `retentionMs` are removed, while the time is known
+//   acts    what a person says of a device (forget, mute) is written at once, and synced
 //   stop    all that changed are written
 //
-// The writes are not synced: after a power cut the changes of the last minutes may be missing, after kill -9
+// Other writes are not synced: after a power cut the changes of the last minutes may be missing, after kill -9
 // those of the last minute of devices that are known. While the store cannot be used, the records are in
 // memory only, and the next round tries again.
 
@@ -38,8 +39,14 @@ export type RecordWriter = {
   start(): void
   changed(record: DeviceRecord): void
   removed(record: DeviceRecord): void
-  /** Resolves when the stored records were read. */
+  /** Whether the stored records were read. */
   restored(): boolean
+  /** Resolves with that, after the round that runs: the first one reads them. Never rejects. */
+  whenRestored(): Promise<boolean>
+  /** Deletes the stored records of these keys; false where that was not possible. Never rejects. */
+  deleteStored(keys: readonly string[]): Promise<boolean>
+  /** Writes these records now; those that could not be written wait as any other. Never rejects. */
+  writeNow(records: readonly DeviceRecord[]): Promise<void>
   counters(): { written: number; waiting: number; unreadable: number; expired: number }
   /** Never rejects. */
   stop(deadline: AbortSignal): Promise<void>
@@ -70,6 +77,7 @@ type Deps = {
 }
 
 const slice = 200
+const hourMs = 3_600_000
 const expireEveryRounds = 360
 
 export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWriter {
@@ -101,6 +109,14 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     },
     restored() {
       return restored
+    },
+    async whenRestored() {
+      if (!restored) await running
+      return restored
+    },
+    deleteStored: (keys) => write(keys.map(deletionOf), { sync: true }),
+    async writeNow(records) {
+      if (!(await write(records.map(put), { sync: true }))) for (const record of records) changed(record)
     },
     counters: () => ({ ...counters, waiting: fresh.size + waiting.size }),
     stop,
@@ -134,9 +150,9 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     isWritingFresh = false
   }
 
-  async function write(ops: StoreOp[]): Promise<boolean> {
+  async function write(ops: StoreOp[], { sync } = { sync: false }): Promise<boolean> {
     const written = await store.use(async (open) => {
-      await open.write(ops, { sync: false })
+      await open.write(ops, { sync })
       return true
     })
     if (written !== null) counters.written += ops.length
@@ -189,6 +205,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     record.isStored = true
     const numbers = table.numbers()
     const { base } = record
+    const hourBefore = hourBeforeOf(record, stored)
     mergeHours(record, stored)
     mergePauses({ numbers, base: base + pausesColumn }, stored.pauses ?? [])
     const hasPosition = numbers[base + column.positionArrivedAt] !== 0
@@ -199,13 +216,17 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
       if (index === column.messages || index === column.duplicates) numbers[base + index] = now + value
       else if (index === column.firstAt || now === 0) numbers[base + index] = value
     }
+    if (isLive) numbers[base + column.hourBefore] = hourBefore
     if (!isLive || numbers[base + column.gapCount] === 0) {
       numbers.set(stored.gaps, base + column.gaps)
       numbers[base + column.gapCount] = stored.gaps.length
     }
     numbers[base + column.used] = 1
     if (!isLive) {
-      record.assetId = stored.assetId
+      // Another device, which sent since the start, may have its asset.
+      if (table.ofAsset({ device: stored.assetId, provider: stored.provider }) === undefined)
+        table.setAsset(record, stored.assetId)
+      else record.assetId = stored.assetId
       record.isListed = stored.isListed
       record.isPrivate = stored.isPrivate
     }
@@ -241,6 +262,15 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     }
   }
 
+  /** Messages of the hour before that of this process. */
+  function hourBeforeOf({ base }: DeviceRecord, { numbers: stored }: StoredRecord): number {
+    const numbers = table.numbers()
+    const hoursAgo = (numbers[base + column.hourAt]! - (stored[column.hourAt] ?? 0)) / hourMs
+    if (numbers[base + column.hourBefore]! > 0 || hoursAgo < 0 || hoursAgo > 1)
+      return numbers[base + column.hourBefore]!
+    return stored[hoursAgo === 0 ? column.hourBefore : column.hourCount] ?? 0
+  }
+
   /** What was noted before is right now, or was moved. The disk still has it as times of an unknown clock. */
   function noteKnownTime(): void {
     const isKnown = isTimeKnown()
@@ -258,14 +288,18 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     const left = { known: isAll ? Number.POSITIVE_INFINITY : options.recordsPerRound }
     for (;;) {
       if (deadline?.aborted === true) return
-      const ops = nextOps(left, isAll)
-      if (ops.length === 0 || !(await write(ops))) return
+      const gone = removals.splice(0, slice)
+      const ops = nextOps(gone, left, isAll)
+      if (ops.length === 0) return
+      if (await write(ops)) continue
+      removals.unshift(...gone)
+      return
     }
   }
 
-  /** What could not be written is lost with its round: the next change of the device writes it again. */
-  function nextOps(left: { known: number }, isAll: boolean): StoreOp[] {
-    const ops: StoreOp[] = removals.splice(0, slice).map((key) => ({ type: 'del', key: recordKey(key) }))
+  /** A change that could not be written is lost with its round: the next one of the device writes it again. */
+  function nextOps(gone: readonly string[], left: { known: number }, isAll: boolean): StoreOp[] {
+    const ops = gone.map(deletionOf)
     for (const record of fresh) {
       if (ops.length >= slice || freshLeft <= 0) break
       fresh.delete(record)
@@ -290,6 +324,10 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     const unknownClock = record.isUndated ? presentClock() : null
     const value = encodeRecord(record, table.numbers(), { withheld: withheldOf(record), unknownClock })
     return { type: 'put', key: recordKey(record.key), value }
+  }
+
+  function deletionOf(key: string): StoreOp {
+    return { type: 'del', key: recordKey(key) }
   }
 
   function expire(): void {

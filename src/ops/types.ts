@@ -84,12 +84,15 @@ export type DaemonControl = {
   /** Tries at once what waits for a back-off or a slow probe. */
   probe(signal: AbortSignal): Promise<ProbeReport>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
-  /** Forgets a device: what the mapping remembers, and its record; or one of its signals alone. */
-  forget(device: string, signal: string | null): Promise<Forgotten>
+  /**
+   * Forgets a device: what the mapping remembers, and its record; or one of its signals alone. Null where the
+   * records cannot be changed now: then nothing is forgotten.
+   */
+  forget(device: string, signal: string | null): Promise<Forgotten | null>
   /** Our time, by which `mute` ends. */
   now(): EpochMs
   /** The silence of a device is no problem until then; null: it is again. The number of its records. */
-  mute(device: string, end: MuteEnd | null): number
+  mute(device: string, end: MuteEnd | null): Promise<number>
   /** Adds a row to the device table of the config, and reloads. Rejects where the table cannot be changed. */
   accept(row: DeviceFields): Promise<Accepted>
   /** Where snapshots go that are asked for over TCP. */

@@ -233,6 +233,37 @@ describe('answers of the service', () => {
   })
 })
 
+test('an answer of the service is noted at the device that has the asset now, also after a restart', async () => {
+  const store = await openLevelStore(join(await newFolder(), 'records'))
+  onTestFinished(() => store.close())
+  const use: RecordsStore['use'] = (work) => work(store)
+  const entries = encodeEntries([{ payloadId: uuidNamed('p'), deviceTime: 1, device: 'TRK-1' }])
+  const settle = ({ records }: ReturnType<typeof world>, requestId: string) =>
+    records.notes.settled({
+      provider: defaultProvider,
+      at: 1,
+      entries,
+      requestId,
+      settlements: 'all delivered',
+    })
+  const first = world({ store: { use } })
+  first.records.start()
+  first.send(first.entryOf('old', { assetId: 'TRK-1' }))
+  first.send(first.entryOf('new', { assetId: 'TRK-1' }))
+  // The old unit is in another truck now.
+  const old = { ...first.entryOf('old'), assetId: 'TRK-2', note: null }
+  first.send(old)
+  settle(first, 'r-1')
+  expect([first.view('new')?.accepted?.requestId, first.view('old')?.accepted]).toEqual(['r-1', null])
+  await first.records.stop(new AbortController().signal)
+
+  const second = world({ store: { use } })
+  second.records.start()
+  await eventually(() => second.records.counters().restored)
+  settle(second, 'r-2')
+  expect(second.view('new')?.accepted?.requestId).toBe('r-2')
+})
+
 describe('on the disk', () => {
   const storeOf = async () => {
     const store = await openLevelStore(join(await newFolder(), 'records'))
@@ -240,6 +271,12 @@ describe('on the disk', () => {
     let isOpen = true
     const use: RecordsStore['use'] = async (work) => (isOpen ? work(store) : null)
     return { store, use, setOpen: (open: boolean) => void (isOpen = open) }
+  }
+
+  const keysIn = async (store: Awaited<ReturnType<typeof openLevelStore>>) => {
+    const keys: Buffer[] = []
+    for await (const page of store.pages(recordRange)) keys.push(...page.map(([key]) => key))
+    return keys
   }
 
   test('messages that come before the records were read are added to them', async () => {
@@ -374,12 +411,93 @@ describe('on the disk', () => {
     for (let n = 0; n < 100; n += 1) send(entryOf(`truck-${n}`))
     await eventually(() => records.counters().written === 100)
     for (let n = 0; n < 5000; n += 1) send(entryOf(`invented-${n}`))
-    expect(records.forget('invented-4999')).toBe(1)
+    expect(await records.forget('invented-4999')).toBe(1)
     await records.stop(new AbortController().signal)
     let stored = 0
     for await (const page of store.pages(recordRange)) stored += page.length
     expect(stored).toBe(records.counters().devices)
     expect(stored).toBe(99)
+  })
+
+  test('a device that is forgotten before the records are read, or while they cannot be written, does not come back', async () => {
+    const { use, store, setOpen } = await storeOf()
+    const first = world({ store: { use } })
+    first.records.start()
+    for (const name of ['truck-1', 'truck-2']) first.send(first.entryOf(name))
+    await first.records.stop(new AbortController().signal)
+
+    const second = world({ store: { use } })
+    second.records.start()
+    expect(await second.records.forget('truck-1')).toBe(1)
+    expect(second.view('truck-1')).toBeUndefined()
+    setOpen(false)
+    expect(await second.records.forget('truck-2')).toBeNull()
+    expect(second.view('truck-2')).toBeDefined()
+    // The process is killed: what was answered is on the disk.
+    setOpen(true)
+    const third = world({ store: { use } })
+    third.records.start()
+    await eventually(() => third.records.counters().restored)
+    expect([...third.records.views()].map(({ device }) => device)).toEqual(['truck-2'])
+    expect(await keysIn(store)).toHaveLength(1)
+  })
+
+  test('the mute of a device is on the disk when it is answered, also before the records are read', async () => {
+    const { use } = await storeOf()
+    const first = world({ store: { use } })
+    first.records.start()
+    first.send(first.entryOf('truck-1'))
+    await first.records.stop(new AbortController().signal)
+    const second = world({ store: { use } })
+    second.records.start()
+    expect(await second.records.mute('truck-1', { at: 2_000_000_000_000, isLength: false })).toBe(1)
+    const third = world({ store: { use } })
+    third.records.start()
+    await eventually(() => third.records.counters().restored)
+    expect(third.view('truck-1')?.mutedUntil).toBe(2_000_000_000_000)
+  })
+
+  test('removals wait while the records cannot be written', async () => {
+    const { use, store, setOpen } = await storeOf()
+    const { clock, records, entryOf, send } = world({ store: { use }, devicesMax: 100 })
+    records.start()
+    await eventually(() => records.counters().restored)
+    for (let n = 0; n < 100; n += 1) send(entryOf(`truck-${n}`))
+    await eventually(() => records.counters().written === 100)
+    setOpen(false)
+    for (let n = 0; n < 50; n += 1) send(entryOf(`later-${n}`, { listed: true }))
+    await eventually(() => clock.pending() === 1)
+    await clock.advance(10_000)
+    await eventually(() => clock.pending() === 1)
+    setOpen(true)
+    await records.stop(new AbortController().signal)
+    expect(await keysIn(store)).toHaveLength(records.counters().devices)
+  })
+
+  test.each([
+    ['in the same hour', 0, 403],
+    ['in the next one', 60 * minute, 4],
+    ['hours later', 240 * minute, 1],
+  ])('the messages of the last hour are true after a restart %s', async (_, laterMs, perHour) => {
+    const { use, setOpen } = await storeOf()
+    const first = world({ store: { use } })
+    const { clock } = first
+    await clock.advance(60 * minute - (clock.now() % (60 * minute)))
+    first.records.start()
+    for (const count of [400, 3]) {
+      for (let n = 0; n < count; n += 1) first.send(first.entryOf('truck-1'))
+      if (count !== 3) await clock.advance(60 * minute)
+    }
+    await first.records.stop(new AbortController().signal)
+    setOpen(false)
+    await clock.advance(laterMs)
+    const second = world({ store: { use }, clock })
+    second.records.start()
+    second.send(second.entryOf('truck-1'))
+    setOpen(true)
+    await clock.advance(10_000)
+    await eventually(() => second.records.counters().restored)
+    expect(second.view('truck-1')?.messagesPerHour).toBe(perHour)
   })
 
   test('a record that cannot be read is counted, and the others are there', async () => {

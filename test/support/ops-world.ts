@@ -312,7 +312,7 @@ export function daemonControl(changes: Partial<DaemonControl> = {}): DaemonContr
     reload: fail,
     remap: fail,
     now: systemClock.now,
-    mute: () => 0,
+    mute: async () => 0,
     accept: fail,
     snapshotsFolder: '/var/lib/gateway/snapshots',
     forget: fail,

@@ -179,8 +179,9 @@ export const deviceOperations: readonly Operation[] = [
     schema: forgetSchema,
     async run({ source, values: { device, signal: type = null, ledger }, signal }, control) {
       if (ledger) return forgetWithLedger(source, control, { device, type }, signal)
-      const { values, records } = await control.forget(device, type)
-      return ok({ device, signal: type, forgotten: values, records })
+      const forgotten = await control.forget(device, type)
+      if (forgotten === null) return noRecords()
+      return ok({ device, signal: type, forgotten: forgotten.values, records: forgotten.records })
     },
     text({ forgotten, records, ledgerEntries = 0 }) {
       const parts = [
@@ -234,14 +235,14 @@ export function deviceListed(key: string): GatewayError {
   })
 }
 
-function muted(
+async function muted(
   { stages: { mapping } }: HttpSource,
   control: DaemonControl,
   name: string,
   end: MuteEnd | null,
-): JsonAnswer {
+): Promise<JsonAnswer> {
   const device = mapping?.device(name)?.device ?? name
-  const records = control.mute(device, end)
+  const records = await control.mute(device, end)
   // The device table may say a later time.
   if (records > 0)
     return ok({
@@ -270,8 +271,18 @@ async function forgetWithLedger(
     if (report.kind === 'unavailable') return unavailable(report.why)
     ledgerEntries += report.entries
   }
-  const { values, records } = await control.forget(device, null)
+  const forgotten = await control.forget(device, null)
+  if (forgotten === null) return noRecords()
+  const { values, records } = forgotten
   return ok({ device, signal: null, forgotten: values, records, ledgerEntries })
+}
+
+function noRecords(): JsonAnswer {
+  return problem(503, 'UNAVAILABLE', {
+    what: 'The records of devices cannot be changed now, so the device was not forgotten.',
+    why: 'Their database is not open, or could not be written. `status` shows the reason.',
+    act: 'Try again when it is.',
+  })
 }
 
 function unavailable(why: string): JsonAnswer {
