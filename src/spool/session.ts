@@ -63,9 +63,9 @@ export async function openSession(deps: SessionDeps, options: SpoolOptions): Pro
   const base = Object.assign(state, { committer, compactor, reservations: createReservations(), failRead })
   const exchanging = Object.assign(base, { exchange: createExchange(base) })
   const session = Object.assign(exchanging, { eviction: createEviction(exchanging) })
-  // So that the age of the oldest payload is known from the start.
+  // The age of the oldest payload is known from the start. One chunk of each: there can be many lanes.
   for (const lane of session.lanes.values())
-    if (lane.refsEnd < lane.committedSeq) await loadRefs(session, lane)
+    if (lane.refsEnd < lane.committedSeq) await loadRefs(session, lane, 1)
   return session
 
   /** A failed read is a failure of the store. A programming error is returned unchanged. */

@@ -29,7 +29,7 @@ import { defaultPageBytes, type ReadOptions, type StoreEntry, type StoreRange } 
 
 export { createDiskWatch } from './disk-watch.ts'
 export { freeFilesMin, realDisk, syncDirectory, type Disk, type Free } from './disk.ts'
-export type { ReadOptions, StoreEntry, StoreRange } from './types.ts'
+export { defaultPageBytes, type ReadOptions, type StoreEntry, type StoreRange } from './types.ts'
 export { openLevelFiles } from './level-files/level-files.ts'
 export type * from './level-files/level-files.ts'
 export * from './level-repair/level-repair.ts'

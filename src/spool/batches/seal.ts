@@ -168,9 +168,12 @@ function claim(
   return { batch, durable }
 }
 
-/** Reads refs of further chunks of a lane from the disk; false if there was nothing to read. */
-export async function loadRefs(session: Session, lane: Lane): Promise<boolean> {
-  const range = { fromSeq: lane.refsEnd, untilSeq: lane.committedSeq, bytesMax: readAheadBytes }
+/**
+ * Reads refs of further chunks of a lane from the disk, until they have `bytesMax`, at least one; false if
+ * there was nothing to read.
+ */
+export async function loadRefs(session: Session, lane: Lane, bytesMax = readAheadBytes): Promise<boolean> {
+  const range = { fromSeq: lane.refsEnd, untilSeq: lane.committedSeq, bytesMax }
   let loaded = false
   for (const finding of await readRun(session.store, lane.id, range)) {
     if (finding.kind === 'chunk') {

@@ -21,7 +21,7 @@
 // be read.
 
 import type { LaneId } from '../../domain/ids.ts'
-import type { Store } from '../../storage/storage.ts'
+import { defaultPageBytes, type Store } from '../../storage/storage.ts'
 import { readChunk, type Chunk } from './chunk-codec.ts'
 import { readOne, scan } from './damage-scan.ts'
 import { isSeqKey, seqKey, seqOf, seqRange, table } from './key-layout.ts'
@@ -45,7 +45,9 @@ export async function readRun(
   let bytes = 0
   let bad: Buffer | null = null
   let isBlockDamaged = false
-  for await (const page of scan(store, seqRange(table.chunks, lane, nextSeq, range.untilSeq))) {
+  const keys = seqRange(table.chunks, lane, nextSeq, range.untilSeq)
+  const pageBytes = Math.min(range.bytesMax, defaultPageBytes)
+  for await (const page of scan(store, keys, { pageBytes })) {
     if (page.kind === 'gap') {
       isBlockDamaged = true
       continue

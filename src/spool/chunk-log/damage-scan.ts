@@ -33,6 +33,8 @@ export type ScanOptions = {
   isDamage?: (error: unknown) => boolean
   /** The caller needs about this many entries. */
   limit?: number
+  /** The caller needs about so many bytes. */
+  pageBytes?: number
 }
 
 export async function* scan(
