@@ -77,8 +77,8 @@ export type DeviceRecords = {
   /** Nothing could come until now: silence counts from now on. */
   notListening(): void
   /**
-   * Null: its silence counts again. `isLength`: the end moves with a step of `clock`. Resolves with the number
-   * of records of this name, when they are on the disk or the store cannot be used. Never rejects.
+   * Null: its silence counts again. `isLength`: the end moves with a step of `clock`. Resolves with the
+   * number of records of this name, when they are on the disk or the store cannot be used. Never rejects.
    */
   mute(device: string, end: { at: EpochMs; isLength: boolean } | null): Promise<number>
   /** `skewMs`: the median of the mapping in force. */

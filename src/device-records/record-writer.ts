@@ -11,9 +11,9 @@
 //   acts    what a person says of a device (forget, mute) is written at once, and synced
 //   stop    all that changed are written
 //
-// Other writes are not synced: after a power cut the changes of the last minutes may be missing, after kill -9
-// those of the last minute of devices that are known. While the store cannot be used, the records are in
-// memory only, and the next round tries again.
+// Other writes are not synced: after a power cut the changes of the last minutes may be missing, after
+// kill -9 those of the last minute of devices that are known. While the store cannot be used, the records are
+// in memory only, and the next round tries again.
 
 import type { CancelTimer, Clock, EpochMs } from '../std/clock.ts'
 import type { WithheldValue } from '../domain/payload.ts'
@@ -297,7 +297,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     }
   }
 
-  /** A change that could not be written is lost with its round: the next one of the device writes it again. */
+  /** A change that could not be written is lost: the next one of the device writes all of it again. */
   function nextOps(gone: readonly string[], left: { known: number }, isAll: boolean): StoreOp[] {
     const ops = gone.map(deletionOf)
     for (const record of fresh) {

@@ -62,7 +62,7 @@ export type Records = {
 export type RecordsOptions = {
   /** Bytes of receipts in one index block, which is the unit that is dropped. */
   blockReceiptBytesMax: number
-  /** An index block ends this long after its first receipt, so that few receipts do not outlive the retention. */
+  /** An index block ends so long after its first receipt: few receipts shall not outlive the retention. */
   blockAgeMaxMs: number
 }
 
