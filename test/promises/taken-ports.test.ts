@@ -1,11 +1,12 @@
 // One listener never stops another: a port that is taken at the start, or an address that is not there yet, is a
 // condition, everything else runs, and the gateway listens there as soon as it can.
 
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo, type Server } from 'node:net'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { AlertBody } from '../../src/alerts/alert-body.ts'
 import { startHttpReceiver } from '../support/alert-world.ts'
 import { runCli } from '../support/cli-world.ts'
@@ -144,4 +145,57 @@ test('a daemon that can listen nowhere stays up, says in its log what to do, and
     )
   await eventually(isLive)
   expect(await daemon.stop()).toBe('exit 0')
+})
+
+// In a network of its own: it begins without an address, and the user of the daemon may use no port below 1024.
+const address = 'ip address add 127.0.0.1/8 dev lo'
+const permission = 'sysctl -qw net.ipv4.ip_unprivileged_port_start=0'
+const inNetworkWith = (first: string) => [
+  ...[
+    'unshare',
+    '-n',
+    'sh',
+    '-c',
+    `ip link set lo up && ip address delete 127.0.0.1/8 dev lo && ${first} && exec "$@"`,
+    'sh',
+  ],
+  ...['setpriv', '--bounding-set', '-net_bind_service'],
+]
+
+function mayHaveNetwork(): boolean {
+  const [program = '', ...words] = [...inNetworkWith(`${address} && ${permission}`), 'true']
+  try {
+    execFileSync(program, words, { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe.skipIf(!mayHaveNetwork())('a daemon listens without a restart where there was first', () => {
+  test.each([
+    { no: 'permission for its ports', why: /EACCES/, before: address, after: permission },
+    { no: 'such address', why: /EADDRNOTAVAIL/, before: permission, after: address },
+  ])('no $no', async ({ why, before, after }) => {
+    const folder = await newFolder()
+    const config = join(folder, 'gateway.yaml')
+    const text = configText({
+      broker: brokerOn('mqtt://127.0.0.1:883'),
+      spool: '{ path: ./spool, allow_in_memory: true, max_bytes: 32MiB, min_free_bytes: 1MiB }',
+    })
+    await writeFile(config, text('https://ingestion.example').replace('127.0.0.1:0', '127.0.0.1:80'))
+    await using daemon = startDaemon(config, { by: inNetworkWith(before) })
+    const inNetwork = (command: string) =>
+      execFileSync('nsenter', ['-n', '-t', String(daemon.pid), 'bash', '-c', command])
+    await daemon.event('gateway_ready')
+    const said = (kind: string) =>
+      daemon.lines.filter(({ event, code }) => event === kind && String(code).endsWith('LISTENER_FAILED'))
+    expect(said('condition_raised')).toMatchObject([
+      { code: 'LISTENER_FAILED', why: expect.stringMatching(why) },
+      { code: 'HTTP_LISTENER_FAILED', why: expect.stringMatching(why) },
+    ])
+    inNetwork(after)
+    await eventually(() => said('condition_cleared').length === 2)
+    for (const port of [80, 883]) inNetwork(`exec 3<>/dev/tcp/127.0.0.1/${port}`)
+  })
 })
