@@ -19,7 +19,7 @@ import type { Ingest } from '../ingest/ingest.ts'
 import { ledgerOptions } from '../ledger/config.ts'
 import { createLedger, createRecords, type Ledger } from '../ledger/ledger.ts'
 import { isStoredSource, type LostFields, type Mapper } from '../mapping/mapping.ts'
-import type { Spool } from '../spool/spool.ts'
+import { isSpoolAt, type Spool } from '../spool/spool.ts'
 import type { CheckStore, OpenStore } from '../storage/storage.ts'
 import type { KernelClock } from './kernel-clock.ts'
 import type { GatewayTime } from './our-time.ts'
@@ -63,6 +63,8 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
     {
       ...deps,
       previousEnd,
+      // A store that is not checked has no marker.
+      ...(deps.checkStore && { isSpoolThere: () => isSpoolAt(config.spool.path) }),
       emit: (event) => {
         if (isLedgerOn || event.kind !== 'ledger_opened') emit(event)
       },

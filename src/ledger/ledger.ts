@@ -114,6 +114,8 @@ export type LedgerDeps = {
   openStore: OpenStore
   /** Checks the files of the records before they are opened. Without it nothing is checked. */
   checkStore?: CheckStore
+  /** Whether the directory of the spool is there. Where it is not, no records are made. Default: it is. */
+  isSpoolThere?: () => Promise<boolean>
   /** How the process ended that had the records before. */
   previousEnd?: PreviousEnd
   source: ReceiptSource

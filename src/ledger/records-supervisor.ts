@@ -6,7 +6,9 @@
 //                 unclean end of the process the tables are checked before LevelDB reads them
 //                 (records-check.ts)
 //   a write failed, or a read found damage    closed, because the handle is unreliable from then on, and
-//                                             reopened. None are created then: the spool may be unmounted
+//                                             reopened
+//   none are there                            created, unless this process had some, or the directory has no
+//                                             marker of a spool: its file system may not be mounted
 
 import { rename, rm } from 'node:fs/promises'
 import type { Clock } from '../std/clock.ts'
@@ -38,6 +40,7 @@ type Deps = {
   /** Without it nothing is checked. */
   checkStore?: CheckStore
   previousEnd?: PreviousEnd
+  isSpoolThere?: () => Promise<boolean>
 }
 
 type Options = RecordsOptions & { path: string; reopen: { firstMs: number; mostMs: number } }
@@ -45,7 +48,7 @@ type Options = RecordsOptions & { path: string; reopen: { firstMs: number; mostM
 const storeOptions = { writeBufferBytes: 4 * 1024 * 1024 }
 
 export function createRecordsSupervisor(
-  { clock, emit, openStore, checkStore, previousEnd = 'clean' }: Deps,
+  { clock, emit, openStore, checkStore, previousEnd = 'clean', isSpoolThere = async () => true }: Deps,
   options: Options,
 ): RecordsSupervisor {
   const path = recordsPath(options.path)
@@ -89,7 +92,8 @@ export function createRecordsSupervisor(
     try {
       if (checkStore !== undefined)
         await checkRecords(checkStore, { spoolPath: options.path, tables: suspected }, closing.signal)
-      const opened = await openAt(openStore, path, { ...options, createIfMissing: mayCreate })
+      const createIfMissing = mayCreate && (await isSpoolThere())
+      const opened = await openAt(openStore, path, { ...options, createIfMissing })
       suspected = 'none'
       mayCreate = false
       if (closing.signal.aborted) {

@@ -1,6 +1,7 @@
 // Where there is no spool, the config says whether the daemon makes one. A marker in the directory says that it
 // is a spool; without it, a file system may not be mounted.
 
+import { mkdirSync, renameSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -163,6 +164,27 @@ describe('a daemon whose store and high-water mark were moved away, beside the m
     expect((await startWith(folder, true)).condition('SPOOL_NEW')).toBeDefined()
   })
 })
+
+test('a spool that goes away before its records are opened gets none in its place', async () => {
+  const folder = await newFolder()
+  const spool = join(folder, 'spool')
+  let isAway = false
+  const pipeline = await startWith(folder, true, {
+    // As a file system that is unmounted, with the empty directory below it.
+    observe({ kind }) {
+      if (kind !== 'spool_recovered' || isAway) return
+      isAway = true
+      renameSync(spool, join(folder, 'away'))
+      mkdirSync(spool)
+    },
+  })
+  await pipeline.until(() => pipeline.condition('LEDGER_UNAVAILABLE') !== undefined)
+  expect(await readdir(spool)).not.toContain('records')
+  await rm(spool, { recursive: true })
+  await rename(join(folder, 'away'), spool)
+  await pipeline.until(() => pipeline.condition('LEDGER_UNAVAILABLE') === undefined)
+  expect(await readdir(spool)).toContain('records')
+}, 30_000)
 
 test('a store without a marker, as version 0.1.0 left it, is accepted once and gets one', async () => {
   const folder = await stoppedSpool()

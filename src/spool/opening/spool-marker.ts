@@ -77,6 +77,11 @@ export async function missingStoreFault(path: string): Promise<GatewayError | nu
   return missing(path, await fileSystemAt(path), marker)
 }
 
+/** Of a path at which a spool was opened: false where its file system is away. */
+export async function isSpoolAt(path: string): Promise<boolean> {
+  return (await readMarker(path)) !== null
+}
+
 /** Makes directory and marker on purpose. Null: there is a spool already. Rejects with SPOOL_MISSING. */
 export async function initSpool(path: string, now: EpochMs): Promise<SpoolMarker | null> {
   const fault = await missingStoreFault(path)
