@@ -13,6 +13,7 @@ import {
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { ActiveMapping } from './active-mapping.ts'
+import type { GatewayTime } from './our-time.ts'
 
 export type DeadLetterWork = { work: DeadLetterOperations; stop(): Promise<void> }
 
@@ -22,14 +23,14 @@ type Deps = {
   emit: Emit
   delivery: Pick<Delivery, 'providers'>
   remap: ActiveMapping['remap']
-  clockOffsetMs: () => number | null
+  ourTime: Pick<GatewayTime, 'now' | 'wallOffsetMs'>
   /** Null where the config switches it off. */
   ledger: Pick<Ledger, 'visitDelivered'> | null
 }
 
 /** `retentionMs` undefined: nothing is deleted by age. */
 export function startDeadLetterWork(
-  { spool, clock, emit, delivery, remap, clockOffsetMs, ledger }: Deps,
+  { spool, clock, emit, delivery, remap, ourTime, ledger }: Deps,
   { retentionMs }: { retentionMs: number | undefined },
 ): DeadLetterWork {
   const providers = () => delivery.providers().map(({ name }) => name)
@@ -37,8 +38,10 @@ export function startDeadLetterWork(
     ledger === null
       ? { kind: 'unavailable', why: '`ledger.enabled` is false in the config.' }
       : ledger.visitDelivered(times, visit, signal)
-  const work = createDeadLetterOperations({ spool, clock, emit, remap, providers, delivered })
+  const ours = { ...clock, now: ourTime.now }
+  const work = createDeadLetterOperations({ spool, clock: ours, emit, remap, providers, delivered })
   if (retentionMs === undefined) return { work, stop: () => Promise.resolve() }
-  const { stop } = purgeByAge({ operations: work, clock, clockOffsetMs }, { retentionMs })
+  const purgeDeps = { operations: work, clock, clockOffsetMs: ourTime.wallOffsetMs }
+  const { stop } = purgeByAge(purgeDeps, { retentionMs })
   return { work, stop }
 }

@@ -13,6 +13,7 @@
 import { join } from 'node:path'
 import { pause, type Clock } from '../std/clock.ts'
 import { GatewayError, type ErrorCode } from '../std/gateway-error.ts'
+import type { OurTime } from '../domain/arrival.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Config } from '../config/config.ts'
 import type { Ops } from '../ops/ops.ts'
@@ -98,9 +99,13 @@ export async function openSpoolOrWait<Opened>(
 }
 
 /** Also passes on what the spool itself is given. */
-type SpoolDeps = Omit<Parameters<typeof openSpool>[0], 'isLate' | 'bootId' | 'onProgress' | 'signal'> & {
+type SpoolDeps = Omit<
+  Parameters<typeof openSpool>[0],
+  'isLate' | 'ourNow' | 'bootId' | 'onProgress' | 'signal'
+> & {
   kernel: Pick<KernelClock, 'bootId'>
   backfillRule: Pick<BackfillRule, 'isLate'>
+  ourTime: Pick<OurTime, 'now'>
   ops: Pick<Ops, 'starting'>
   env: NodeJS.ProcessEnv
   memory: StoreMemory
@@ -108,12 +113,12 @@ type SpoolDeps = Omit<Parameters<typeof openSpool>[0], 'isLate' | 'bootId' | 'on
 }
 
 export function openSpoolOf(deps: SpoolDeps, config: Config, signal: AbortSignal): Promise<Spool> {
-  const { kernel, ops, env } = deps
+  const { kernel, ops, env, ourTime } = deps
   const { isLate } = deps.backfillRule
   const { max_payloads: payloadsMax, max_bytes: bytesMax } = config.delivery.batch
   const options = spoolOptions(config.spool, { payloadsMax, bytesMax })
   return openSpool(
-    { ...deps, isLate, bootId: kernel.bootId, onProgress: ops.starting, signal },
+    { ...deps, isLate, ourNow: ourTime.now, bootId: kernel.bootId, onProgress: ops.starting, signal },
     { ...options, ...deps.spoolBounds, lastExitPath: lastExitPathOf(env, config.spool.path) },
   )
 }

@@ -230,7 +230,7 @@ async function openIncoming(
   )
   ops.attach({ reload, lostFields })
   const deadLetters = startDeadLetterWork(
-    { spool, clock, emit, delivery, remap, clockOffsetMs: ourTime.wallOffsetMs, ledger },
+    { spool, clock, emit, delivery, remap, ourTime, ledger },
     { retentionMs: config.spool.dead_letters.retention },
   )
   stack.defer(() => deadLetters.stop())

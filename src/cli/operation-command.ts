@@ -9,6 +9,7 @@ import {
   effects,
   linesOfBlocks,
   metaOf,
+  nowOf,
   operationNamed,
   operations,
   readParameters,
@@ -219,14 +220,13 @@ export function printOperation(
     textBelow = () => '',
   }: { values: unknown; options: DaemonOptions; io: CommandIo } & Pick<CommandMore, 'textBelow'>,
 ): void {
-  const { now, dryRun = false } = Object(answer) as { now?: string; dryRun?: boolean }
-  const at = now === undefined ? Date.now() : Date.parse(now)
+  const { dryRun = false } = Object(answer) as { dryRun?: boolean }
   const prints = new Set(Object.keys(operation.prints ?? {}).filter((name) => name in options))
   const asks = 'yes' in operation.parameters.shape
   printAnswer(io, options, answer, (_, width) => {
     const lines = [
       ...timesLine(operation, values),
-      ...linesOfBlocks(operation.text?.(answer, { now: at, values, prints }) ?? [], width),
+      ...linesOfBlocks(operation.text?.(answer, { now: nowOf(answer), values, prints }) ?? [], width),
       ...(dryRun && effects[operation.effect].isRecorded
         ? [`Nothing was changed.${asks ? ' Add --yes to do it.' : ''}`]
         : []),

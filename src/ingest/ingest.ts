@@ -196,7 +196,8 @@ export async function createIngest(deps: IngestDeps, first: IngestOptions): Prom
     options,
   )
   const { entries: more = [], custody: custodyOptions = options.custody } = deps.moreSources ?? {}
-  const custody = custodyOptions && deps.custody ? createCustody(deps, deps.custody, custodyOptions) : null
+  const ours = { clock: { ...clock, now: deps.ourTime.now }, emit }
+  const custody = custodyOptions && deps.custody ? createCustody(ours, deps.custody, custodyOptions) : null
   const sources = createMessageSources({ intake, spool: deps.spool, clock, emit, limits, custody }, [
     ...bridges,
     ...more,

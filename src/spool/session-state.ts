@@ -3,7 +3,7 @@
 // discarded when the store fails. The types that several subfolders share are here, so that their files do
 // not import each other for types.
 
-import type { Clock } from '../std/clock.ts'
+import type { Clock, EpochMs } from '../std/clock.ts'
 import type { DeadLetter, DeadLetterStore } from '../domain/dead-letter.ts'
 import type { Emit } from '../domain/event.ts'
 import type { LaneId, NewId, ProviderName } from '../domain/ids.ts'
@@ -33,6 +33,8 @@ export type SpoolState = {
   readonly newId: NewId
   readonly emit: Emit
   readonly isLate: IsLate
+  /** Of what is kept beside the lanes. */
+  readonly ourNow: () => EpochMs
   readonly options: SpoolOptions
   readonly counters: SpoolCounters
   readonly window: DedupWindow

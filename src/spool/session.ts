@@ -27,7 +27,7 @@ import { closedFault, explainDamage, explainRead, explainWrite } from './spool-e
 import type { SpoolDeps, SpoolOptions } from './spool-options.ts'
 import type { SpoolCounters } from './views.ts'
 
-export type SessionDeps = Pick<SpoolDeps, 'clock' | 'newId' | 'random' | 'emit' | 'isLate'> & {
+export type SessionDeps = Pick<SpoolDeps, 'clock' | 'newId' | 'random' | 'emit' | 'isLate' | 'ourNow'> & {
   store: Store
   mark: HighWaterMark
   /** What CURRENT of the database named before it was opened; null if unknown. */
@@ -84,6 +84,7 @@ export async function openSession(deps: SessionDeps, options: SpoolOptions): Pro
 
 function newState(deps: SessionDeps, options: SpoolOptions): SpoolState {
   const { store, mark, clock, newId, random, emit, counters, isLate = () => false } = deps
+  const { ourNow = clock.now } = deps
   const buffers = createChunkBuffers(options.buffers)
   const firstDeadLetter = Math.floor(random() * 2 ** 40)
   return {
@@ -93,6 +94,7 @@ function newState(deps: SessionDeps, options: SpoolOptions): SpoolState {
     newId,
     emit,
     isLate,
+    ourNow,
     options,
     counters,
     window: createWindow(options.window, deps.heldKeys),

@@ -36,6 +36,8 @@ export type SpoolDeps = {
   signal?: AbortSignal
   /** Called once for each payload, so it must be fast. Without it no payload is late. */
   isLate?: IsLate
+  /** The time of the gateway, which kept messages and dead letters get. Without it, that of the clock. */
+  ourNow?: () => EpochMs
 }
 
 export type SpoolOptions = {

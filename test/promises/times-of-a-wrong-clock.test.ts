@@ -385,6 +385,7 @@ test.each([-3, 3])(
     await pipeline.until(() => pipeline.status().clock.known)
     const truck = await send('truck-2', position(1), 'no JSON')
     truck.destroy()
+    await send('truck-4', messageOf(1, { ts: trueNow() + dayMs }))
     const refused = await createDevice({ port, clientId: 'truck-2' })
     onTestFinished(() => refused.destroy())
     await refused.connect({ username: 'fleet', password: Buffer.from('wrong') })
@@ -400,6 +401,13 @@ test.each([-3, 3])(
       const ages =
         text.replaceAll(/<[^>]*>/g, ' ').match(/.*\b(in \d+ h|\d h( \d+ min| \d+ s)? ago).*/g) ?? []
       expect([[...lists, ...views][index], ages]).toEqual([[...lists, ...views][index], []])
+    }
+    // What is kept, and what people did, is noted in the time of the gateway, and looked for by it.
+    expect((await runCli(['devices', 'mute', 'truck-2', '--for', '1h', '--url', control])).stderr).toBe('')
+    for (const path of ['/dead-letters?since=1h', '/quarantine?device=truck-4', '/audit?since=1h']) {
+      const found = (await get(ops, path)).text.matchAll(/"(?:now|\w*[aA]t)":"([^"]+)"/g)
+      const offMs = [...found].map(([, time = '']) => Math.abs(Date.parse(time) - trueNow()))
+      expect([path, offMs.length > 0, Math.max(...offMs) < toleranceMs]).toEqual([path, true, true])
     }
     // The refusal came after the last message.
     const { state, why } = await view(pipeline, 'truck-2')

@@ -20,7 +20,8 @@ export const deadLettersCommand = groupCommand(
       atRest: (path, values, io) =>
         readSpool(path, io, async (spool) => {
           const { limit, ...selection } = values as Values
-          return isoTimes(await listDeadLetters(spool, deadLetterQueryOf(selection), limit))
+          const list = await listDeadLetters(spool, deadLetterQueryOf(selection), limit)
+          return isoTimes({ now: Date.now(), ...list })
         }),
     },
     show: {

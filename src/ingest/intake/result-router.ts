@@ -89,7 +89,7 @@ type Deps = {
     'append' | 'addDeadLetter' | 'addWindowKey' | 'hasWindowKey' | 'putState' | 'putLateState' | 'keepMessage'
   >
   clock: Clock
-  ourTime: Pick<OurTime, 'stamp'>
+  ourTime: Pick<OurTime, 'now' | 'stamp'>
   emit: Emit
   releaseOrder?: ReleaseOrder | undefined
   tap?: Tap | undefined
@@ -181,7 +181,7 @@ export function createResultRouter(
       keep(quarantineFor(result, envelope))
       return 'stored'
     }
-    spool.addDeadLetter(deadLetterFor({ ...result, store: unmappedStoreOf(result) }, envelope, clock.now()))
+    spool.addDeadLetter(deadLetterFor({ ...result, store: unmappedStoreOf(result) }, envelope, ourTime.now()))
     counts.dead += 1
     deadBy.add(result, message.topic, message.sender)
     return 'stored'
@@ -264,7 +264,7 @@ export function createResultRouter(
     }
     counts.dead += messages
     deadBy.add(part, message.topic, message.sender)
-    spool.addDeadLetter(deadLetterFor({ ...part, store: 'part_dead_letters' }, envelope, clock.now()))
+    spool.addDeadLetter(deadLetterFor({ ...part, store: 'part_dead_letters' }, envelope, ourTime.now()))
   }
 
   function ignore(source: string, reason: string, messages: number): void {

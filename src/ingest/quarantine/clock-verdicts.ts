@@ -123,7 +123,7 @@ export function createClockVerdicts({ spool, mapped, clock, ourTime, emit, mappi
   async function settle(slice: SliceResult): Promise<void> {
     if (!(await waitForRoom(spool, clock, signal))) return
     const { keptMessages, refused } = slice
-    const { taken, payloads } = await exchangeSlice({ spool, mapped }, slice, clock.now())
+    const { taken, payloads } = await exchangeSlice({ spool, mapped }, slice, ourTime.now())
     counts.released += taken - keptMessages.length
     counts.payloads += payloads
     counts.dead += refused.length

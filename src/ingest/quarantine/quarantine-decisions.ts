@@ -146,7 +146,7 @@ export function createQuarantineDecisions({
     return async (slice: SliceResult): Promise<void> => {
       const { keptMessages, ignored, refused } = slice
       if (!(await waitForRoom(spool, clock, signal))) return
-      const { taken, payloads, duplicates } = await exchangeSlice({ spool, mapped }, slice, clock.now())
+      const { taken, payloads, duplicates } = await exchangeSlice({ spool, mapped }, slice, ourTime.now())
       report.released += taken
       report.payloads += payloads
       report.duplicates += duplicates
@@ -193,7 +193,7 @@ export function createQuarantineDecisions({
       if (some.length === 0) return
       if (!dryRun) {
         if (!(await waitForRoom(spool, clock, signal))) return
-        const at = clock.now()
+        const at = ourTime.now()
         const deadLetters = some.map(({ message }) => deadLetterFor(droppedOf(message), message.envelope, at))
         await spool.exchange({
           take: some.map(({ id }) => id),

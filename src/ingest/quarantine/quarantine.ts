@@ -233,7 +233,7 @@ export function createQuarantineRelease(
   async function settle(slice: SliceResult): Promise<void> {
     const { keptMessages, refused } = slice
     if (!(await waitForRoom(spool, clock, signal))) return
-    const { taken, payloads } = await exchangeSlice({ spool, mapped }, slice, clock.now())
+    const { taken, payloads } = await exchangeSlice({ spool, mapped }, slice, ourTime.now())
     counts.released += taken
     counts.payloads += payloads
     counts.dead += refused.length

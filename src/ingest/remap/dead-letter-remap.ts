@@ -118,7 +118,7 @@ export async function remapDeadLetters(
         payloads,
         // Of messages from outside `wants` has said it, by the ledger, too.
         areMapped: messages === null,
-        deadLetters: records.map((one) => deadLetterFor(one, one.envelope, clock.now())),
+        deadLetters: records.map((one) => deadLetterFor(one, one.envelope, ourTime.now())),
         keptMessages,
         stateChanges: [],
       })

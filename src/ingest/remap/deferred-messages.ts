@@ -72,7 +72,7 @@ export function createDeferredMessages(deps: Deps): DeferredMessages {
   }
 
   async function settle(slice: SliceResult): Promise<void> {
-    const { payloads } = await exchangeSlice({ spool, mapped }, slice, clock.now())
+    const { payloads } = await exchangeSlice({ spool, mapped }, slice, ourTime.now())
     counts.payloads += payloads
     counts.dead += slice.refused.length
     for (const one of slice.refused) deadBy.add(one, one.envelope.topic, one.envelope)

@@ -70,7 +70,7 @@ export async function changeByForm(request: RouteRequest<unknown>, name: string)
   if (change === undefined || effects[change.effect].right !== 'change')
     return badRequest(`There is no change ${quote(name, 60)} for forms.`, 'Use one of /control.')
   const given = new URLSearchParams([...request.form].filter(([field]) => !ownFields.has(field)))
-  const read = readParameters(change.parameters, rawParametersIn(given.toString()))
+  const read = readParameters(change.parameters, rawParametersIn(given.toString()), request.source.ourNow())
   if (read.kind === 'invalid') return parametersRefused(read.problems)
   // What it would do may be asked with GET, which has no token; so it must change nothing.
   if (request.request.method !== 'POST' && isRecorded(change, read.values as Values))

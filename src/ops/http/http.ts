@@ -77,7 +77,10 @@ export async function openHttp(
 ): Promise<HttpServer> {
   const { spoolPath, socket: place } = options
   const rights = createRequestRights({ clock, emit }, options)
-  const audit = createAudit({ clock, emit }, { folder: spoolPath, bytesMax: options.audit_max_bytes })
+  const audit = createAudit(
+    { clock: { ...clock, now: source.ourNow }, emit },
+    { folder: spoolPath, bytesMax: options.audit_max_bytes },
+  )
   const turns = createRequestTurns()
   const answers = await createRouting({ source, rights, audit, turns, routes, spoolPath })
   const tcp: Listener = await listenOnTcp(answers.onTcp, clock, options)

@@ -10,7 +10,7 @@ import { isoTime } from '../../std/clock.ts'
 import { devicesOf } from '../../domain/message.ts'
 import { bounded } from '../../std/quote.ts'
 import type { KeptEntry } from '../../spool/spool.ts'
-import type { StageViews } from '../types.ts'
+import type { HttpSource } from './http-routing/route.ts'
 import type { quarantineSchema } from './answer-schemas/answer-schemas.ts'
 
 export type QuarantineView = z.output<typeof quarantineSchema>
@@ -22,7 +22,7 @@ const groupsMax = 10_000
 
 /** Null before the spool is open. */
 export async function quarantineOf(
-  { keptMessages: aside }: Pick<StageViews, 'keptMessages'>,
+  { stages: { keptMessages: aside }, ourNow }: Pick<HttpSource, 'stages' | 'ourNow'>,
   { device, limit }: { device: string | null; limit: number },
 ): Promise<QuarantineView | null> {
   if (!aside) return null
@@ -43,7 +43,7 @@ export async function quarantineOf(
   }
   const sorted = [...groups.values()].sort((a, b) => b.messages - a.messages).slice(0, limit)
   const more = scanned === scanMax || sorted.length < groups.size || groups.size === groupsMax
-  return { shelves, scanned, more, groups: sorted, messages }
+  return { now: isoTime(ourNow()), shelves, scanned, more, groups: sorted, messages }
 }
 
 /** A message with records of several devices counts for each of them. */

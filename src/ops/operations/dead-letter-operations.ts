@@ -75,11 +75,12 @@ export const deadLetterOperations: readonly Operation[] = [
     prints: { ids: 'also print single dead letters with their ids, the oldest ones' },
     means: 'The dead letters.',
     schema: deadLettersSchema,
-    async answer({ source: { stages }, values: { limit: most, ...selection } }) {
+    async answer({ source: { stages, ourNow }, values: { limit: most, ...selection } }) {
       if (!stages.deadLetters) return starting()
       const { device } = selection
       const named = device === undefined ? selection : { ...selection, device: deviceKeyOf(stages, device) }
-      return ok(isoTimes(await stages.deadLetters.list(deadLetterQueryOf(named), most)))
+      const list = await stages.deadLetters.list(deadLetterQueryOf(named), most)
+      return ok(isoTimes({ now: ourNow(), ...list }))
     },
     text: deadLettersText,
   }),

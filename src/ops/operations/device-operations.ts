@@ -135,7 +135,7 @@ export const deviceOperations: readonly Operation[] = [
       const found = source.stages.mapping?.device(key) ?? null
       const device = found?.kind === 'device' ? found : null
       // Its record may be gone, with a kill soon after its first message, or be forgotten.
-      const kept = await quarantineOf(source.stages, { device: key, limit: 1 })
+      const kept = await quarantineOf(source, { device: key, limit: 1 })
       const quarantined = kept?.scanned ?? 0
       if (device === null && quarantined === 0)
         return problem(404, 'NOT_FOUND', {

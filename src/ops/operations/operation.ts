@@ -40,6 +40,12 @@ export type Shown<Values> = {
   prints: ReadonlySet<string>
 }
 
+/** The one who asks may have another clock. */
+export function nowOf(answer: unknown): EpochMs {
+  const { now } = Object(answer) as { now?: string }
+  return now === undefined ? Date.now() : Date.parse(now)
+}
+
 type Answered = RouteRequest<unknown>
 
 type Answer = Promise<ControlAnswer> | ControlAnswer

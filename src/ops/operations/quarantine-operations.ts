@@ -42,7 +42,7 @@ export const quarantineOperations: readonly Operation[] = [
     schema: quarantineSchema,
     async answer({ source, values: { device = null, limit: most } }) {
       const key = device === null ? null : deviceKeyOf(source.stages, device)
-      const view = await quarantineOf(source.stages, { device: key, limit: most })
+      const view = await quarantineOf(source, { device: key, limit: most })
       return view === null ? starting() : ok(view)
     },
     text: (view, shown) => (shown.values.device === undefined ? groupsText : quarantinedText)(view, shown),

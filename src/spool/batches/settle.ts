@@ -203,7 +203,7 @@ function deadLetterOf(
   const payload: unknown = JSON.parse(json.toString('utf8'))
   return {
     stage: 'delivery',
-    at: state.clock.now(),
+    at: state.ourNow(),
     reason,
     detail,
     provider: batch.provider,

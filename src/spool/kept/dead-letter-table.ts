@@ -41,7 +41,7 @@ export function newDeadLetter(state: SpoolState, deadLetter: DeadLetter): NewDea
 /** Only while a write is put together. */
 export function putDeadLetters(state: SpoolState, added: readonly NewDeadLetter[], ops: StoreOp[]): void {
   if (added.length === 0) return
-  const at = state.clock.now()
+  const at = state.ourNow()
   for (const { store, value } of added) {
     ops.push({ type: 'put', key: deadLetterKey(at, state.nextDeadLetter), value })
     state.nextDeadLetter += 1

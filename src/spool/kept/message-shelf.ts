@@ -68,7 +68,7 @@ function newShelf(name: ShelfName): Shelf {
 
 export function newKeptMessage(state: SpoolState, message: KeptMessage): NewMessage {
   const { shelf: name, device, envelope, ...others } = message
-  const at = state.clock.now()
+  const at = state.ourNow()
   const value = keptMessageRecord.encode({ at, device, envelope, ...others })
   // Counted now and not when it is written: a burst must not exceed the bound.
   addToStore(state.stores[kindOf(name)], { client: clientNameOf(envelope), device, bytes: value.length })

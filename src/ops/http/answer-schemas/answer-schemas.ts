@@ -14,6 +14,7 @@ import { heldReasons, type HeldReason } from '../../../domain/held.ts'
 import { ledgerOutcomes } from '../../../domain/settlement.ts'
 import { verdicts } from '../../gateway-verdict/gateway-verdict.ts'
 import { bytes, count, record, time, timeOrNull } from '../../status-schema/value-types.ts'
+import { now } from './device-schemas.ts'
 
 const textOrNull = () => z.string().nullable()
 
@@ -69,6 +70,7 @@ export const verdictSchema = record({
 const stage = z.enum(['mapping', 'delivery']).describe('Where it was given up.')
 
 export const deadLettersSchema = record({
+  now,
   scanned: count().describe('Dead letters that were read.'),
   more: z.boolean().describe('There are more than were read.'),
   groups: z
@@ -137,6 +139,7 @@ export const ledgerSchema = record({
 })
 
 export const quarantineSchema = record({
+  now,
   shelves: z
     .array(
       record({

@@ -166,7 +166,7 @@ const messagesByHour = z
   .describe('Messages of each of the last 24 hours, the oldest first; the last one is the present hour.')
 
 /** For ages: the one who asks may have another clock. */
-const now = time().describe('When the answer was made, by the clock of the machine.')
+export const now = time().describe('When the answer was made, by the time of the gateway.')
 
 const deviceView = record(deviceShape)
 export type DeviceView = z.output<typeof deviceView>

@@ -28,7 +28,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
-import { timeZone } from '../../../std/clock.ts'
+import { timeZone, type EpochMs } from '../../../std/clock.ts'
 import type { Audit } from '../../audit/audit.ts'
 import type { Caller } from '../../types.ts'
 import { problemBody, safetyHeaders, type JsonAnswer } from '../json-answer.ts'
@@ -61,7 +61,7 @@ export async function createRouting(deps: Deps): Promise<{ onTcp: Listener; onSo
   const { rights, turns, routes } = deps
   const fromSocket = new WeakSet<IncomingMessage>()
   const callers = new WeakMap<IncomingMessage, Asker>()
-  const app = await createApp()
+  const app = await createApp(deps.source)
 
   app.addHook('onRequest', async (request, reply) => {
     const { raw } = request
@@ -98,7 +98,7 @@ export async function createRouting(deps: Deps): Promise<{ onTcp: Listener; onSo
   return { onTcp: listener(false), onSocket: listener(true) }
 }
 
-async function createApp(): Promise<FastifyInstance> {
+async function createApp({ ourNow }: Pick<HttpSource, 'ourNow'>): Promise<FastifyInstance> {
   // Only the daemon needs it; commands start without.
   const { fastify } = await import('fastify')
   const app = fastify<Server>({
@@ -118,7 +118,7 @@ async function createApp(): Promise<FastifyInstance> {
       },
     },
   })
-  app.setValidatorCompiler<z.ZodObject>(({ schema }) => checkBy(schema))
+  app.setValidatorCompiler<z.ZodObject>(({ schema }) => checkBy(schema, ourNow))
   // Routes read their bodies themselves, whatever their content type.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
@@ -194,9 +194,9 @@ async function withoutEmpty(request: FastifyRequest): Promise<void> {
   request.query = Object.fromEntries(given)
 }
 
-function checkBy(schema: z.ZodObject) {
+function checkBy(schema: z.ZodObject, ourNow: () => EpochMs) {
   return (raw: RawParameters) => {
-    const read = readParameters(schema, raw)
+    const read = readParameters(schema, raw, ourNow())
     return read.kind === 'values' ? { value: read.values } : { error: new ParametersInvalid(read.problems) }
   }
 }

@@ -3,6 +3,7 @@
 // and names. Those of an operation are the options and arguments of its command, too.
 
 import { z } from 'zod'
+import type { EpochMs } from '../../../std/clock.ts'
 import { quote } from '../../../std/quote.ts'
 import { formatDuration, parseDuration } from '../../../std/quantity.ts'
 import { parseTimeArgument } from '../../../std/time-argument.ts'
@@ -210,8 +211,13 @@ export type ReadParameters =
   | { kind: 'values'; values: unknown }
   | { kind: 'invalid'; problems: readonly (ParameterProblem & { why: string })[] }
 
-export function readParameters(schema: z.ZodObject, raw: RawParameters): ReadParameters {
-  const parsed = schema.safeParse(raw)
+/** `now`: by which a time such as `2h` is read. */
+export function readParameters(
+  schema: z.ZodObject,
+  raw: RawParameters,
+  now: EpochMs = Date.now(),
+): ReadParameters {
+  const parsed = schema.safeParse(withTimes(schema, raw, now))
   if (parsed.success) return { kind: 'values', values: parsed.data }
   const problems = new Map<string, ParameterProblem & { why: string }>()
   for (const issue of parsed.error.issues) {
@@ -221,6 +227,17 @@ export function readParameters(schema: z.ZodObject, raw: RawParameters): ReadPar
         problems.set(name, unknown ? unknownName(schema, name, raw) : problemOf(schema, name, raw))
   }
   return { kind: 'invalid', problems: [...problems.values()] }
+}
+
+function withTimes({ shape }: z.ZodObject, raw: RawParameters, now: EpochMs): RawParameters {
+  const read = Object.assign(Object.create(null) as RawParameters, raw)
+  for (const [name, value] of Object.entries(raw)) {
+    const schema = Object.hasOwn(shape, name) ? shape[name] : undefined
+    if (typeof value !== 'string' || !schema || metas.get(schema)?.form.isTime !== true) continue
+    const found = parseTimeArgument(withPlus(value), now)
+    if (found.kind === 'time') read[name] = String(found.at)
+  }
+  return read
 }
 
 function unknownName(schema: z.ZodObject, name: string, raw: RawParameters) {

@@ -2,7 +2,7 @@
 
 import type { JsonAnswer } from '../../http/json-answer.ts'
 import { readParameters } from '../../http/http-routing/parameters.ts'
-import type { Operation } from '../../operations/operation.ts'
+import { nowOf, type Operation } from '../../operations/operation.ts'
 import { operationNamed } from '../../operations/operations.ts'
 import { html, type Html } from '../html.ts'
 import { commandOf, takesYes } from '../page-changes.ts'
@@ -108,9 +108,8 @@ export function problemReport({ value }: JsonAnswer): Html {
 export function report(operation: Operation, answer: JsonAnswer, parameters: Parameters): Html {
   if (answer.isProblem === true) return problemReport(answer)
   const read = readParameters(operation.parameters, parameters)
-  const { now } = Object(answer.value) as { now?: string }
   const shown = {
-    now: now === undefined ? Date.now() : Date.parse(now),
+    now: nowOf(answer.value),
     values: read.kind === 'values' ? read.values : {},
     prints: new Set<string>(),
   }

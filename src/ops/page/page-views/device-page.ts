@@ -19,10 +19,7 @@ import { blocksView } from '../shown-blocks.ts'
 import type { DeviceRow } from './devices-page.ts'
 
 export type DeviceShown = {
-  /** By the gateway. */
   now: string
-  /** By the clock of the machine, which may be wrong: the times of kept messages are by it. */
-  machineNow: string
   device: DeviceRow
   messages: readonly DeviceMessage[]
   /** Messages that were not kept. */
@@ -100,13 +97,13 @@ function acceptSection({ device, access }: DeviceShown): Html {
   </section>`
 }
 
-function keptSections({ deadLetters, quarantine, device, access, machineNow }: DeviceShown): Html {
+function keptSections({ deadLetters, quarantine, device, access, now }: DeviceShown): Html {
   return html`${
     deadLetters !== null &&
     deadLetters.deadLetters.length > 0 &&
     html`<section aria-labelledby="dead-title">
       <h2 id="dead-title">Dead letters</h2>
-      ${blocksView([deadLetterTable(isoTimes(deadLetters.deadLetters), Date.parse(machineNow))])}
+      ${blocksView([deadLetterTable(isoTimes(deadLetters.deadLetters), Date.parse(now))])}
       <p>
         <a href="${link('/page/dead-letters', { device: device.device })}">All dead letters of this device</a>
       </p>
@@ -116,7 +113,7 @@ function keptSections({ deadLetters, quarantine, device, access, machineNow }: D
     quarantine.messages.length > 0 &&
     html`<section aria-labelledby="quarantine-title">
       <h2 id="quarantine-title">In quarantine</h2>
-      ${blocksView(quarantinedText(quarantine, { now: Date.parse(machineNow) }))}
+      ${blocksView(quarantinedText(quarantine, { now: Date.parse(now) }))}
       ${changes(access, [
         ...(device.listed
           ? [

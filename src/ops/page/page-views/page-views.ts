@@ -16,7 +16,7 @@ import { starting, type JsonAnswer, type TextAnswer } from '../../http/json-answ
 import { quarantineOf, type QuarantineView } from '../../http/quarantine-view.ts'
 import { deviceFilters } from '../../operations/device-operations.ts'
 import type { ShownLedger } from '../../operations/ledger-operation.ts'
-import { answerTo, effects, refusedBy } from '../../operations/operation.ts'
+import { answerTo, effects, nowOf, refusedBy } from '../../operations/operation.ts'
 import { operationNamed } from '../../operations/operations.ts'
 import type { Right } from '../../http/request-rights/request-rights.ts'
 import type { Status } from '../../status-schema/status-schema.ts'
@@ -132,7 +132,7 @@ export const viewRoutes: readonly Route[] = [
     path: '/page/device',
     summary: 'Shows one device: its state, its last messages, and what was kept of it.',
     parameters: { key: requiredText('The key of the device.') },
-    async shown(request, { now: machineNow }) {
+    async shown(request) {
       const { source, values } = request
       const { mapping, deadLetters } = source.stages
       const device = mapping?.device(values.key) ?? null
@@ -140,11 +140,10 @@ export const viewRoutes: readonly Route[] = [
         return deviceOf(source, { key: values.key, messages: false, explain: false, signal: request.signal })
       const body = deviceView({
         now: isoTime(source.ourNow()),
-        machineNow,
         device: { ...device, messagesByHour: mapping.messagesByHour(values.key) },
         ...(await mapping.messages(values.key, { explain: false }, request.signal)),
         deadLetters: (await deadLetters?.list({ device: values.key }, keptShown)) ?? null,
-        quarantine: await quarantineOf(source.stages, { device: values.key, limit: keptShown }),
+        quarantine: await quarantineOf(source, { device: values.key, limit: keptShown }),
         access: accessOf(request),
       })
       return { title: bounded(values.key, 100), isLive: true, body }
@@ -311,7 +310,7 @@ function operationView<Answer>(path: string, name: string, of: OperationView<Ans
     parameters: Object.fromEntries(texts),
     async shown(request) {
       const asked = { given: givenTo(request), access: accessOf(request), token: request.access.token }
-      const read = readParameters(parameters, values ?? asked.given)
+      const read = readParameters(parameters, values ?? asked.given, request.source.ourNow())
       const used = read.kind === 'values' ? read.values : {}
       const answered =
         read.kind === 'invalid'
@@ -325,7 +324,7 @@ function operationView<Answer>(path: string, name: string, of: OperationView<Ans
         return form === false ? answered : { title, body: html`${form} ${problemReport(answered)}` }
       const answer = answered.value as Answer
       const blocks =
-        operation.text?.(answer, { now: request.source.now(), values: used, prints: new Set(prints) }) ?? []
+        operation.text?.(answer, { now: nowOf(answer), values: used, prints: new Set(prints) }) ?? []
       const body = html`${intro !== undefined && html`<p class="quiet">${intro}</p>`} ${form}
       ${before?.(answer, asked)} ${blocksView(blocks)} ${more?.(answer, asked)}`
       return { title, body }

@@ -99,7 +99,7 @@ test('a change by GET with the fields of a form is refused', async () => {
       {
         request: { method, socket: { setTimeout: () => undefined } },
         form: new URLSearchParams(),
-        source: { stages: { control: { reload: async () => void asked.push(method) } } },
+        source: { ourNow: Date.now, stages: { control: { reload: async () => void asked.push(method) } } },
         audit: { begin: async () => async () => {} },
       } as never,
       'reload',
