@@ -150,22 +150,15 @@ test('a daemon that can listen nowhere stays up, says in its log what to do, and
 // In a network of its own: it begins without an address, and the user of the daemon may use no port below 1024.
 const address = 'ip address add 127.0.0.1/8 dev lo'
 const permission = 'sysctl -qw net.ipv4.ip_unprivileged_port_start=0'
-const inNetworkWith = (first: string) => [
-  ...[
-    'unshare',
-    '-n',
-    'sh',
-    '-c',
-    `ip link set lo up && ip address delete 127.0.0.1/8 dev lo && ${first} && exec "$@"`,
-    'sh',
-  ],
-  ...['setpriv', '--bounding-set', '-net_bind_service'],
-]
+const inNetworkWith = (first: string): readonly string[] => {
+  const begin = `ip link set lo up && ip address delete 127.0.0.1/8 dev lo && ${first} && exec "$@"`
+  return ['unshare', '-n', 'sh', '-c', begin, 'sh', 'setpriv', '--bounding-set', '-net_bind_service']
+}
 
 function mayHaveNetwork(): boolean {
-  const [program = '', ...words] = [...inNetworkWith(`${address} && ${permission}`), 'true']
+  const [program = '', ...words] = inNetworkWith(`${address} && ${permission}`)
   try {
-    execFileSync(program, words, { stdio: 'ignore' })
+    execFileSync(program, [...words, 'true'], { stdio: 'ignore' })
     return true
   } catch {
     return false
