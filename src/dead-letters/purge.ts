@@ -2,8 +2,8 @@
 // so each deletion is an event at `error` with the reasons of what was deleted, and is counted.
 //
 // By age it deletes only while the offset of our clock is known, which the answers of the service show. A
-// dead letter has the time of the gateway, or that of the machine where the time was not known: it is old when
-// it is old by both. One that was stamped by a clock that was never set has no age and stays.
+// dead letter has the time of the gateway, or that of the machine where the time was not known: it is old
+// when it is old by both. One that was stamped by a clock that was never set has no age and stays.
 
 import { pause, type CancelTimer, type Clock } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
