@@ -284,8 +284,8 @@ export type StateFacts = {
   // the gateway
   CLOCK_UNKNOWN: object
   LEDGER_UNAVAILABLE: { fault: GatewayError }
-  /** `isInSpool`: its place is the directory of the spool. */
-  CONTROL_SOCKET_FAILED: { fault: GatewayError; isInSpool: boolean }
+  /** `isAtSpool`: its place is the directory of the spool, or the one around it. */
+  CONTROL_SOCKET_FAILED: { fault: GatewayError; isAtSpool: boolean }
   /** `path`: of its directory. */
   AUDIT_LOG_FAILED: { path: string; why: string }
   /** `certificate`: what it is for, and the address or name of that. `endsSoon`: it has not ended yet. */

@@ -40,7 +40,8 @@ const placesShape = {
     .optional()
     .describe(
       'Path of the UNIX socket for the commands that change something. Default: `control.sock` in ' +
-        '$RUNTIME_DIRECTORY, which the systemd unit sets, else in `spool.path`. At most 107 bytes.',
+        '$RUNTIME_DIRECTORY, which the systemd unit sets, else `spool.path` with `.sock` behind it. At most 107 ' +
+        'bytes.',
     ),
 }
 
@@ -252,7 +253,8 @@ type SocketPlace = Pick<OpsConfig, 'control_socket'> & { spoolPath: string; runt
 /** Where the control socket is. `runtimeDirectory`: $RUNTIME_DIRECTORY, which may be a list. */
 export function controlSocketPath({ control_socket: named, spoolPath, runtimeDirectory = '' }: SocketPlace) {
   const [folder = ''] = runtimeDirectory.split(':')
-  return named ?? join(folder === '' ? spoolPath : folder, socketName)
+  // Beside the spool: not every program that copies a directory can copy a socket.
+  return named ?? (folder === '' ? `${join(spoolPath, '.')}.sock` : join(folder, socketName))
 }
 
 /** Why no socket can be there; null where one can. */

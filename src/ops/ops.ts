@@ -277,7 +277,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     if (isStopping) return
     refusal = fault
     notReady = `${fault.code}: ${fault.why}`
-    // The directory of the spool may be there now. A failure is an event.
+    // The directory around the spool may be there now.
     void http?.ensureSocket()
     // For systemd the start is over: the daemon is up, and a restart would not help.
     notify.ready(`Not ready. ${notReady}`)

@@ -57,7 +57,7 @@ async function world() {
     async list(query = ''): Promise<{ devices: DeviceView[]; total: number; clientsForgotten: number }> {
       return JSON.parse((await get(ops, `/devices${query}`)).text) as never
     },
-    cli: (...words: string[]) => runCli([...words, '--socket', join(folder, 'spool/control.sock')]),
+    cli: (...words: string[]) => runCli([...words, '--socket', join(folder, 'spool.sock')]),
   }
 }
 

@@ -191,32 +191,6 @@ describe.each(Object.entries(unwritable))('a spool with %s', (code, make) => {
   }, 30_000)
 })
 
-test('a start with a read-only spool beside the control socket of a killed daemon is refused, and goes on', async ({
-  skip,
-}) => {
-  const folder = await newFolder()
-  const spool = join(folder, 'spool')
-  await killedSpool(spool, 100)
-  const socket = join(spool, 'control.sock')
-  const script = `require('net').createServer().listen(${JSON.stringify(socket)}, () => process.kill(process.pid, 9))`
-  await run(process.execPath, ['-e', script]).catch(() => undefined)
-  const mend = await unwritable['SPOOL_READ_ONLY']!(spool)
-  if (mend === null) {
-    skip('nothing may be mounted here')
-    return
-  }
-  try {
-    const pipeline = await startWith(folder, noService)
-    expect(pipeline.condition('SPOOL_UNUSABLE')?.why).toContain('SPOOL_READ_ONLY')
-    await pipeline.until(() => pipeline.condition('CONTROL_SOCKET_FAILED')?.why?.includes('EROFS') === true)
-    await mend()
-    await pipeline.until(() => pipeline.status().ready)
-    expect(openPayloads(pipeline)).toBe(100)
-  } finally {
-    await mend().catch(() => undefined)
-  }
-}, 30_000)
-
 describe('a disk without space for the opening', () => {
   test('gives the ballast for it, and where that is not enough, the daemon waits for room', async () => {
     const folder = await newFolder()

@@ -73,7 +73,7 @@ test('everything in a spool of version 0.1.0 is delivered, or stays a dead lette
 
   const truck = await pipeline.device('depot')
   truck.publish({ topic: 'parts/truck-4/speed', payload: '50', messageId: 1 })
-  const daemon = ['--socket', join(folder, 'spool', 'control.sock')]
+  const daemon = ['--socket', join(folder, 'spool.sock')]
   const release = await runCli(['quarantine', 'release', '--device', 'truck-3', ...daemon])
   expect([release.stderr, release.status]).toEqual(['', 0])
   const requeue = await runCli(['dead-letters', 'requeue', '--stage', 'delivery', ...daemon])

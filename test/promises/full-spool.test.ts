@@ -89,7 +89,7 @@ test(
     }
     const { deadLetters } = pipeline.status().spool
     service.answer(acceptAll)
-    const socket = join(pipeline.folder, 'spool', 'control.sock')
+    const socket = join(pipeline.folder, 'spool.sock')
     const { status, stderr } = await runCli(['dead-letters', 'requeue', '--all', '--socket', socket])
     expect([stderr, status]).toEqual(['', 0])
     await pipeline.until(() => pipeline.status().totals.delivered >= deadLetters)

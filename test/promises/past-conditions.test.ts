@@ -17,8 +17,7 @@ test('conditions that are over are listed, over a restart, and one that is known
           '[{ name: trucks, topic: "telemetry/v1/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }]',
       }),
     })
-  const cli = (...words: string[]) =>
-    runCli(['conditions', ...words, '--socket', join(folder, 'spool/control.sock')])
+  const cli = (...words: string[]) => runCli(['conditions', ...words, '--socket', join(folder, 'spool.sock')])
   const first = await start()
   const truck = await first.device('truck-1')
   truck.publish({ topic: 'telemetry/v1/truck-1', payload: 'no JSON', messageId: 1 })
@@ -40,7 +39,7 @@ test('conditions that are over are listed, over a restart, and one that is known
   expect(await cli('unacknowledge', 'DEAD_LETTERS')).toMatchObject({ status: 0 })
   expect(letters()?.known).toBeNull()
 
-  const purged = ['dead-letters', 'purge', '--all', '--yes', '--socket', join(folder, 'spool/control.sock')]
+  const purged = ['dead-letters', 'purge', '--all', '--yes', '--socket', join(folder, 'spool.sock')]
   expect(await runCli(purged)).toMatchObject({ status: 0 })
   await first.until(() => letters() === undefined)
   expect((await cli('list')).stdout).toMatch(/error DEAD_LETTERS, for /)

@@ -63,7 +63,7 @@ alerts:
     const silences = () =>
       alerts().flatMap(({ changes }) => changes.filter(({ code }) => code === 'DEVICE_SILENT'))
     const cli = (...words: string[]) =>
-      runCli(['devices', ...words, '--socket', join(pipeline.folder, 'spool/control.sock')])
+      runCli(['devices', ...words, '--socket', join(pipeline.folder, 'spool.sock')])
     const sending = await sendingTrucks(pipeline, ['TRK-1', 'TRK-2', 'TRK-3', 'TRK-4'])
     await pipeline.until(() => (pipeline.status().devices?.sending ?? 0) === 4)
     // Each has a rhythm.
@@ -115,7 +115,7 @@ ops: { listen: "127.0.0.1:0", silence: { device_after: 1m } }
 `,
     })
     const cli = (...words: string[]) =>
-      runCli(['devices', ...words, '--socket', join(pipeline.folder, 'spool/control.sock')])
+      runCli(['devices', ...words, '--socket', join(pipeline.folder, 'spool.sock')])
     const sending = await sendingTrucks(pipeline, ['TRK-1', 'TRK-2', 'TRK-3', 'TRK-4'])
     await pipeline.until(() => pipeline.status().totals.delivered >= 40)
     for (const name of ['TRK-1', 'TRK-2', 'TRK-3']) sending.delete(name)

@@ -113,7 +113,7 @@ test('a port of the page that is taken stops no device, and commands work meanwh
   const pipeline = await startPipeline({ sections: { ops: `{ listen: "127.0.0.1:${taken.port}" }` } })
   await pipeline.publish('truck-1', messageOf(1))
   await pipeline.until(() => pipeline.status().totals.delivered === 1)
-  const { stdout } = await runCli(['status', '--socket', join(pipeline.folder, 'spool/control.sock')])
+  const { stdout } = await runCli(['status', '--socket', join(pipeline.folder, 'spool.sock')])
   expect(stdout).toMatch(/ERROR +HTTP_LISTENER_FAILED/)
   expect(stdout).toContain(`Cannot listen for HTTP on 127.0.0.1:${taken.port} (ops.listen).`)
   await taken.free()

@@ -249,7 +249,7 @@ describe('a client is refused until a message of it is taken, whatever the clock
 
 describe('a muted device stays muted for as long as a person said', () => {
   async function mute(pipeline: Pipeline, ...end: string[]): Promise<void> {
-    const socket = join(pipeline.folder, 'spool/control.sock')
+    const socket = join(pipeline.folder, 'spool.sock')
     expect((await runCli(['devices', 'mute', 'truck-1', ...end, '--socket', socket])).stderr).toBe('')
   }
 

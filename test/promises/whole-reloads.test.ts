@@ -93,11 +93,11 @@ test('a reload during the start is in force when the command says so', async () 
     config: (baseUrl) => configOf('v', (serviceUrl = baseUrl)),
     deps: { openStore, observe: ({ kind }) => void (isHeld ||= kind === 'spool_recovered') },
   })
-  await eventually(() => heldReads > 0 && existsSync(join(folder, 'spool/control.sock')))
+  await eventually(() => heldReads > 0 && existsSync(join(folder, 'spool.sock')))
   await writeFile(join(folder, 'gateway.yaml'), configOf('speed', serviceUrl))
-  const reload = runCli(['reload', '--socket', join(folder, 'spool/control.sock')])
+  const reload = runCli(['reload', '--socket', join(folder, 'spool.sock')])
   // By then its request is there: it is answered, or waits for the end of the start.
-  const socket = join(folder, 'spool/control.sock')
+  const socket = join(folder, 'spool.sock')
   for (let asked = 0; asked < 3; asked += 1) await runCli(['status', '--socket', socket])
   opened.resolve()
   const pipeline = await starting

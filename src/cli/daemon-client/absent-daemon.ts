@@ -56,7 +56,7 @@ export async function whyAbsent(search: Search, env: NodeJS.ProcessEnv): Promise
   if (isLoaded && isRunning) return elsewhere(unit, unitConfig)
   if (isService && (await isUnconfigured(config)))
     return isLoaded ? unconfigured(config) : notInstalled(config)
-  const left = tried.find(({ place, code }) => code === 'ECONNREFUSED' && place.includes('/control.sock'))
+  const left = tried.find(({ place, code }) => code === 'ECONNREFUSED' && place.endsWith('.sock'))
   const why = left
     ? `No process listens on ${left.place}: the daemon ended without stopping in order, such as by a kill.`
     : 'No daemon runs with this config, or it runs as another user or with another config.'

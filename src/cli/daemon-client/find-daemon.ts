@@ -1,7 +1,7 @@
 // find-daemon.ts: where the daemon of a command is.
 //
 //   --socket, --url   there
-//   --config          the control socket that the config names, or the one in its spool, or the one of the
+//   --config          the control socket that the config names, or the one at its spool, or the one of the
 //                     service if that daemon has the same spool; else ops.listen
 //   nothing           the control socket of the service; else where its config says, as with --config; else
 //                     http://127.0.0.1:8080
@@ -96,8 +96,8 @@ async function ofConfig(
   const { loadDaemonPlaces } = await import('../../config/config.ts')
   const { io, config } = search
   const { listen, controlSocket, spoolPath } = await loadDaemonPlaces(config, { env: io.env })
-  const inSpool = controlSocketPath({ spoolPath })
-  const sockets = controlSocket === null ? [inSpool, ...serviceSockets(places, io)] : [controlSocket]
+  const atSpool = controlSocketPath({ spoolPath })
+  const sockets = controlSocket === null ? [atSpool, ...serviceSockets(places, io)] : [controlSocket]
   for (const path of sockets) {
     // Another gateway may be the service of this machine.
     const found = await search.on(path, { 'gateway-spool': encodeURIComponent(spoolPath) })

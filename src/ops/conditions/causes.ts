@@ -54,7 +54,7 @@ const spoolAway = (_: object, cause: State) => cause.code === 'SPOOL_UNUSABLE' |
 /** Of each code that may follow from another: whether it does, from a state that holds. */
 const followsFrom: { [Code in StateCode]?: (facts: State<Code>, cause: State) => boolean } = {
   // The directory of the spool is not mounted, is full, or cannot be written.
-  CONTROL_SOCKET_FAILED: ({ isInSpool }, cause) => isInSpool && spoolAway({}, cause),
+  CONTROL_SOCKET_FAILED: ({ isAtSpool }, cause) => isAtSpool && spoolAway({}, cause),
   AUDIT_LOG_FAILED: spoolAway,
   LEDGER_UNAVAILABLE: spoolAway,
   MARK_UNWRITABLE: spoolAway,

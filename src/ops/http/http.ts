@@ -84,7 +84,8 @@ export async function openHttp(
   const turns = createRequestTurns()
   const answers = await createRouting({ source, rights, audit, turns, routes, spoolPath })
   const tcp: Listener = await listenOnTcp(answers.onTcp, clock, options)
-  const isInSpool = place !== null && dirname(place.path) === resolve(spoolPath)
+  const folder = place === null ? '' : dirname(place.path)
+  const isAtSpool = [resolve(spoolPath), dirname(resolve(spoolPath))].includes(folder)
   let socket: SocketListener | null = null
   let opening: Promise<void> | null = null
   let isClosed = false
@@ -116,7 +117,7 @@ export async function openHttp(
     }),
     *states(): Generator<State> {
       if (tcp.fault !== null) yield { code: 'HTTP_LISTENER_FAILED', ...tcp.fault }
-      if (fault !== null) yield { code: 'CONTROL_SOCKET_FAILED', fault, isInSpool }
+      if (fault !== null) yield { code: 'CONTROL_SOCKET_FAILED', fault, isAtSpool }
       yield* audit.states()
     },
     async close() {
@@ -141,9 +142,9 @@ export async function openHttp(
       fault = null
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
-      // The directory of the spool is created when the spool is opened; then it is tried again.
+      // The directory around the spool is created when the spool is opened; then it is tried again.
       // Where it is away, that is what is wrong, also before the spool has noticed it.
-      const isAway = isInSpool && !existsSync(spoolPath)
+      const isAway = isAtSpool && !existsSync(folder)
       fault = isStart || isAway ? null : error
     }
   }

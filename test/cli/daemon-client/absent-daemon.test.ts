@@ -35,7 +35,7 @@ async function errorIn(world: World): Promise<string> {
   const config = world.config === undefined ? written(folder) : world.config
   if (config !== null) await writeFile(join(folder, 'gateway.yaml'), config)
   await mkdir(join(folder, 'spool'))
-  if (world.leftSocket) leaveSocket(join(folder, 'spool/control.sock'))
+  if (world.leftSocket) leaveSocket(join(folder, 'spool.sock'))
   const properties = Object.entries(unit ?? {}).map(([name, value]) =>
     `${name}=${value}`.replaceAll('FOLDER', folder),
   )
@@ -120,7 +120,7 @@ describe('a command without options', () => {
     const places = { socket: join(folder, 'run/control.sock'), config: join(folder, 'gateway.yaml') }
     const io = { env: {}, stop: new AbortController().signal }
     const daemon = await findDaemon({}, io, places)
-    expect(daemon.url).toBe(`unix:${folder}/spool/control.sock`)
+    expect(daemon.url).toBe(`unix:${folder}/spool.sock`)
     expect(
       await requestDaemon({ daemon, path: '/control/reload', method: 'POST', stop: io.stop }),
     ).toBeTruthy()

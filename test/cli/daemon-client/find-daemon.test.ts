@@ -17,7 +17,7 @@ describe('a command finds the daemon', () => {
 
   test('by --socket; --url alone changes nothing', async () => {
     const { gateway, folder } = await startPipeline()
-    expect((await runCli(['reload', '--socket', join(folder, 'spool/control.sock')])).status).toBe(0)
+    expect((await runCli(['reload', '--socket', join(folder, 'spool.sock')])).status).toBe(0)
     const overTcp = await runCli(['reload', '--url', gateway.addresses.ops])
     expect([overTcp.status, overTcp.stderr]).toEqual([
       1,

@@ -66,7 +66,7 @@ test('a list has the devices of a source, a provider or an address, in each orde
   expect((await namesAt('sort=silent')).slice(-2)).toBe('bd')
   expect((await fetch(`${url}/devices?sort=age`)).status).toBe(400)
 
-  const socket = join(folder, 'spool/control.sock')
+  const socket = join(folder, 'spool.sock')
   const cli = async (...args: string[]) => runCli(['devices', 'list', ...args, '--socket', socket])
   const listed = await cli('--source', 'vans', '--sort', 'name')
   expect(listed.stdout.match(/^[abcd] /gm)).toEqual(['a ', 'c '])

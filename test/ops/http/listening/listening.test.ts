@@ -64,8 +64,8 @@ describe('the control socket', () => {
     expect(mode(join(runtime, 'control.sock'))).toBe('660')
     await using plain = opsWorld()
     await plain.ops.start()
-    expect(plain.ops.control()).toBe(`unix:${plain.folder}/control.sock`)
-    expect(mode(join(plain.folder, 'control.sock'))).toBe('600')
+    expect(plain.ops.control()).toBe(`unix:${plain.folder}.sock`)
+    expect(mode(`${plain.folder}.sock`)).toBe('600')
     await using named = opsWorld({
       env: { RUNTIME_DIRECTORY: runtime },
       ops: opsConfig(undefined, { control_socket: join(plain.folder, 'other.sock') }),
@@ -75,8 +75,8 @@ describe('the control socket', () => {
   })
 
   test('of a dead daemon is replaced', async () => {
-    const folder = await newFolder()
-    const path = join(folder, 'control.sock')
+    const folder = join(await newFolder(), 'spool')
+    const path = `${folder}.sock`
     const script = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`
     await once(spawn(process.execPath, ['-e', script]), 'exit')
     expect(statSync(path).isSocket()).toBe(true)
@@ -86,8 +86,8 @@ describe('the control socket', () => {
   })
 
   test('of a living process is not replaced: a condition says it', async () => {
-    const folder = await newFolder()
-    const path = join(folder, 'control.sock')
+    const folder = join(await newFolder(), 'spool')
+    const path = `${folder}.sock`
     const other = createServer().listen(path)
     await once(other, 'listening')
     await using world = opsWorld({ spoolPath: folder })
@@ -104,8 +104,9 @@ describe('the control socket', () => {
   })
 
   test('that cannot be opened is a condition, and is opened as soon as it can be', async () => {
-    const folder = join(await newFolder(), 'spool')
-    await using world = opsWorld({ spoolPath: folder })
+    const folder = join(await newFolder(), 'data')
+    const path = join(folder, 'spool.sock')
+    await using world = opsWorld({ spoolPath: join(folder, 'spool') })
     await world.ops.start()
     expect(world.ops.control()).toBeNull()
     const codes = () => world.ops.status().conditions.map(({ code }) => code)
@@ -113,14 +114,14 @@ describe('the control socket', () => {
     // The spool says what is wrong then.
     expect(codes()).toEqual([])
     mkdirSync(folder)
-    writeFileSync(join(folder, 'control.sock'), 'no socket')
+    writeFileSync(path, 'no socket')
     await world.ops.ready()
     expect(codes()).toEqual(['CONTROL_SOCKET_FAILED'])
-    rmSync(join(folder, 'control.sock'))
+    rmSync(path)
     await world.ops.ready()
     expect(codes()).toEqual([])
     expect((await get(world.ops.control(), '/healthz')).status).toBe(200)
-    rmSync(join(folder, 'control.sock'))
+    rmSync(path)
     await world.ops.ready()
     expect((await get(world.ops.control(), '/healthz')).status).toBe(200)
   })
@@ -148,11 +149,12 @@ describe('the control socket', () => {
   })
 
   test('has no file after the stop', async () => {
-    const folder = await newFolder()
+    const folder = join(await newFolder(), 'spool')
     const world = opsWorld({ spoolPath: folder })
     await world.ops.start()
+    expect(existsSync(`${folder}.sock`)).toBe(true)
     await world.ops.stop()
-    expect(existsSync(join(folder, 'control.sock'))).toBe(false)
+    expect(existsSync(`${folder}.sock`)).toBe(false)
   })
 
   test('with a path beyond 107 bytes cannot be opened', async () => {
