@@ -1,7 +1,9 @@
 // store-directory.ts: the files in the directory of a database, and which of them hold its content.
 //
-// By the manifest in force where it can be read completely. Where CURRENT is damaged, the newest manifest
-// that is complete and whose tables exist stands for it. Where none is, every table and every log counts.
+// By the manifest in force where it can be read completely. Where CURRENT is damaged, or names a manifest of
+// which nothing can be read, the newest manifest that is complete and whose tables exist stands for it: a
+// power cut can lose the rename of CURRENT and keep the deletion of the manifest that it named before. Where
+// none is, every table and every log counts.
 //
 // The end of a manifest that was cut off cannot be seen in the manifest. The other files show it: the log
 // that it names always exists, because LevelDB deletes a log only behind an edit that names a later one.
@@ -142,9 +144,8 @@ async function manifestInForce(
   if (current.name !== null) {
     const named = await readNamed(path, current.name)
     damage.push(...named.damage)
-    return named.manifest
-  }
-  damage.push(current.damage)
+    if (named.manifest !== null) return named.manifest
+  } else damage.push(current.damage)
   let best: Manifest | null = null
   for (const number of files.manifests.toReversed()) {
     const { manifest } = await readNamed(path, manifestName(number))

@@ -1,6 +1,6 @@
 // Manifests, CURRENT and the directory of a real database, whole and damaged.
 
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { copyFile, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -36,16 +36,24 @@ describe('a damaged directory', () => {
     },
   )
 
-  test('reports a CURRENT that names a manifest which does not exist; then every table counts', async () => {
+  test('reports a CURRENT that names a manifest which does not exist; then the newest complete one counts, else every table', async () => {
     const path = await killedStore()
-    await writeFile(join(path, 'CURRENT'), 'MANIFEST-099999\n')
+    const whole = await readStoreDirectory(path)
+    await writeFile(join(path, 'CURRENT'), 'MANIFEST-000001\n')
+    // A compaction removed it from the database, and its file is still there.
+    await copyFile(join(path, whole.tables[0]!.name), join(path, '000001.ldb'))
+    const missing = { file: 'MANIFEST-000001', unit: 'manifest', what: 'the file is missing' }
     const found = await readStoreDirectory(path)
-    expect(damageOf(found)).toEqual([
-      { file: 'MANIFEST-099999', unit: 'manifest', what: 'the file is missing' },
-    ])
-    expect(found.manifest).toBeNull()
-    expect(found.tables).toHaveLength(found.files.tables.length)
-    expect(found.logs).toHaveLength(found.files.logs.length)
+    expect(damageOf(found)).toEqual([missing])
+    expect(found.tables).toEqual(whole.tables)
+    expect(found.logs).toEqual(whole.logs)
+
+    await rm(join(path, await manifestOf(path)))
+    const other = await readStoreDirectory(path)
+    expect(damageOf(other)).toEqual([missing])
+    expect(other.manifest).toBeNull()
+    expect(other.tables).toHaveLength(found.files.tables.length)
+    expect(other.logs).toHaveLength(found.files.logs.length)
   })
 
   test('never says that all is well where the manifest lost an edit that matters', async () => {
