@@ -11,12 +11,11 @@ import { fileURLToPath } from 'node:url'
 import { codeOf, errorCodes } from '../std/gateway-error.ts'
 import { alertSchema } from '../alerts/alerts.ts'
 import { configSchema, fieldRows, referenceText, schemaText } from '../config/config.ts'
-import { eventFields, type EventName } from '../domain/event.ts'
+import { eventTable, type EventName } from '../domain/event.ts'
 import { functionRows } from '../mapping/mapping.ts'
 import {
   conditionCatalogue,
   eventMeaning,
-  eventTable,
   answerShape,
   listOf,
   metricCatalogue,
@@ -200,8 +199,7 @@ const namedEventsMax = 3
 
 /** Name and meaning of each field of an event, as the log has them. */
 function loggedFields(event: string): [string, string][] {
-  const fields: Record<string, { meaning: string }> = eventFields[event as EventName]
-  return Object.entries(fields).flatMap(([name, { meaning }]) =>
+  return Object.entries(eventTable[event as EventName].fields).flatMap(([name, { meaning }]) =>
     Object.entries(compound[`${event}.${name}`] ?? compound[name] ?? { [name]: meaning }),
   )
 }
@@ -209,7 +207,7 @@ function loggedFields(event: string): [string, string][] {
 /** By name; of a name with several meanings, each says of which events it is. */
 function eventFieldRows(): string[][] {
   const meanings = new Map<string, Map<string, string[]>>()
-  for (const event of Object.keys(eventFields))
+  for (const event of Object.keys(eventTable))
     for (const [name, meaning] of loggedFields(event)) {
       const events = meanings.get(name) ?? new Map<string, string[]>()
       meanings.set(name, events.set(meaning, [...(events.get(meaning) ?? []), event]))

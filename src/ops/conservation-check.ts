@@ -18,7 +18,7 @@ import type { Clock } from '../std/clock.ts'
 import type { IngestCounters } from '../ingest/ingest.ts'
 import type { SpoolTotals } from '../spool/spool.ts'
 import type { Present } from './conditions/conditions.ts'
-import type { Cause } from './conditions/types.ts'
+import type { Cause } from '../domain/cause.ts'
 import type { StageViews } from './types.ts'
 
 export type Conservation = {

@@ -15,7 +15,6 @@
 //   createOps -> start (log, HTTP, not ready) -> attach... -> ready -> stopping -> stop (last of all)
 //                   '-> starting..., refusing    '-> refusing, detach -> attach...
 //
-//   events/       every event: its sentence, its level, its conditions
 //   conditions/   what is wrong now
 //   gateway-verdict/  whether it works, in one word and one sentence
 //   logging/      JSON lines on stdout
@@ -60,7 +59,7 @@ import { createTapRoute } from './http/streams/tap-stream.ts'
 export { metricCatalogue, durationHistograms } from './metrics/metrics-catalogue.ts'
 export { connectFacts } from './connect-facts.ts'
 export { conditionCatalogue } from './conditions/condition-catalogue.ts'
-export { eventMeaning, eventTable } from './events/events.ts'
+export { eventMeaning } from './logging/log-line.ts'
 export { createAudit, readAudit, type Audit, type ChangeEnd } from './audit/audit.ts'
 export { auditFileNames } from './audit/audit-file.ts'
 export type {

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { eventFields } from '../../src/domain/event.ts'
+import { eventTable } from '../../src/domain/event.ts'
 import { runCli } from '../support/cli-world.ts'
 
 async function project(readme?: string) {
@@ -53,7 +53,7 @@ describe('docs', () => {
       '| `ENDPOINT_UNAUTHORIZED` |',
       '| `retryInMs` | time until the next try, in ms |',
       unknown,
-      ...Object.keys(eventFields).map((name) => `| \`${name}\` | `),
+      ...Object.keys(eventTable).map((name) => `| \`${name}\` | `),
     ])
       expect(readme).toContain(text)
     expect(readme).toMatch(/\| `messages_dropped` \| error \| .* raises `MESSAGES_DROPPED` /)

@@ -85,7 +85,7 @@ process.exitCode = failed.length + hanging > 0 ? 1 : 0
 
 /** Everything that the daemon can report, and what else was met, with how often. */
 async function printReach(): Promise<void> {
-  const { eventTable } = await import('../../src/ops/events/events.ts')
+  const { eventTable } = await import('../../src/domain/event.ts')
   const { conditionCatalogue } = await import('../../src/ops/conditions/condition-catalogue.ts')
   const states = [
     ...Object.keys(eventTable).map((kind) => `event ${kind}`),

@@ -12,7 +12,7 @@ import type { Present } from './conditions.ts'
 import type { DeadLetterCauses } from './dead-letter-conditions.ts'
 import type { ConservationCheck } from '../conservation-check.ts'
 import { createFillCauses } from './fill-conditions.ts'
-import type { Cause } from './types.ts'
+import type { Cause } from '../../domain/cause.ts'
 
 /** Of each code the texts of its facts. */
 type StateTexts = { [Code in StateCode]: { cause(this: void, facts: State<Code>): Cause } }

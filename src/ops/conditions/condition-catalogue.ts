@@ -9,7 +9,7 @@
 //   message-source-conditions.ts  those of bridges
 //
 // A condition that is a state has its texts here: `cause`, of the facts of the state. The event that raises
-// one of the others may replace `meaning` and `act` by more exact texts (ops/events). The documentation is
+// one of the others may replace `meaning` and `act` by more exact texts (domain/events). The documentation is
 // generated from this table.
 
 import { clientConditions } from './client-conditions.ts'
@@ -20,8 +20,6 @@ import { sourceStateConditions } from './message-source-conditions.ts'
 import { slowDeliveryConditions } from './slow-delivery-conditions.ts'
 import { spoolConditions, spoolStateConditions } from './spool-conditions.ts'
 import type { ConditionSpec } from './types.ts'
-
-export { severities } from './types.ts'
 
 const hourMs = 3_600_000
 const dayMs = 86_400_000

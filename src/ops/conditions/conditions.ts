@@ -22,9 +22,10 @@
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import { bounded } from '../../std/quote.ts'
 import type { Emit, GatewayEvent } from '../../domain/event.ts'
-import { eventSpec } from '../events/events.ts'
+import { eventSpec } from '../../domain/event.ts'
+import { severities, type Cause, type Severity } from '../../domain/cause.ts'
 import { specOf, type ConditionCode } from './condition-catalogue.ts'
-import { severities, type Cause, type Severity, type Stopped } from './types.ts'
+import type { Stopped } from './types.ts'
 
 export type Condition = {
   code: ConditionCode
@@ -46,7 +47,7 @@ export type Condition = {
 export type Present = { code: ConditionCode; cause: Cause }
 
 export type Conditions = {
-  /** Raises what the entry of the event says (ops/events). */
+  /** Raises what the entry of the event says (domain/events). */
   apply(event: GatewayEvent): void
   /** All states that hold now: the others are over. */
   look(present: Iterable<Present>): void

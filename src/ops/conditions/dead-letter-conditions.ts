@@ -12,7 +12,7 @@
 import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
-import { fromText } from '../events/event-text.ts'
+import { fromText } from '../../domain/events/event-text.ts'
 import type { Present } from './conditions.ts'
 
 /** The first ones; a config has fewer reasons and sources. */

@@ -6,8 +6,9 @@ import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import { heldReasons, type HeldReason } from '../../domain/held.ts'
 import type { StateFacts } from '../../domain/condition-state.ts'
-import { clause, forProvider, offsetText, sentence } from '../events/event-text.ts'
-import type { Cause, ConditionTable } from './types.ts'
+import { clause, forProvider, offsetText, sentence } from '../../domain/events/event-text.ts'
+import type { Cause } from '../../domain/cause.ts'
+import type { ConditionTable } from './types.ts'
 
 const hourMs = 3_600_000
 

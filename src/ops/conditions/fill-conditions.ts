@@ -14,7 +14,7 @@ import { keptStoreNames, type OnFull } from '../../domain/kept-store.ts'
 import type { SpoolTotals } from '../../spool/spool.ts'
 import type { ConditionCode } from './condition-catalogue.ts'
 import type { Present } from './conditions.ts'
-import type { Cause } from './types.ts'
+import type { Cause } from '../../domain/cause.ts'
 
 type Totals = Pick<
   SpoolTotals,

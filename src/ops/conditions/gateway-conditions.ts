@@ -4,8 +4,9 @@
 import type { GatewayError } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
-import { coded, ofFault, sentence } from '../events/event-text.ts'
-import type { Cause, ConditionTable } from './types.ts'
+import { coded, ofFault, sentence } from '../../domain/events/event-text.ts'
+import type { Cause } from '../../domain/cause.ts'
+import type { ConditionTable } from './types.ts'
 
 const dayMs = 86_400_000
 

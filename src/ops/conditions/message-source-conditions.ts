@@ -4,7 +4,7 @@
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { SourceRisk } from '../../domain/condition-state.ts'
-import { sentence } from '../events/event-text.ts'
+import { sentence } from '../../domain/events/event-text.ts'
 import type { ConditionTable } from './types.ts'
 
 type SourceStateCode =

@@ -6,8 +6,9 @@ import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
 import type { StallReason } from '../../domain/condition-state.ts'
 import type { StateFacts } from '../../domain/condition-state.ts'
-import { forProvider, sentence } from '../events/event-text.ts'
-import type { Cause, ConditionTable } from './types.ts'
+import { forProvider, sentence } from '../../domain/events/event-text.ts'
+import type { Cause } from '../../domain/cause.ts'
+import type { ConditionTable } from './types.ts'
 
 type SlowCode =
   | 'NOTHING_ACCEPTED'

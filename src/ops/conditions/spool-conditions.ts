@@ -1,14 +1,14 @@
 // spool-conditions.ts: the conditions of the spool and its disk: limits, lost and damaged files.
 
+import { heldMessages } from '../../domain/events/spool-events.ts'
 import { zonedTime } from '../../std/clock.ts'
 import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
 import { keptStores, type KeptStore } from '../../domain/kept-store.ts'
-import { coded, ofFault, sentence } from '../events/event-text.ts'
-import type { Cause, ConditionTable } from './types.ts'
+import { coded, ofFault, sentence } from '../../domain/events/event-text.ts'
+import type { Cause } from '../../domain/cause.ts'
+import type { ConditionTable } from './types.ts'
 
 /** For a condition, and for the log line of the same cause. */
-export const heldMessages =
-  'Senders get no acknowledgement and keep their messages. QoS 0 messages are dropped.'
 const heldConnections =
   'A message for it gets no acknowledgement and waits with its connection. Other connections continue.'
 const copyFirst = 'Check the disk (dmesg, SMART). Copy the spool directory before you do anything else.'

@@ -2,9 +2,9 @@
 
 import { GatewayError } from '../../std/gateway-error.ts'
 import { bounded } from '../../std/quote.ts'
-import type { GatewayEvent } from '../../domain/event.ts'
-import { eventSpec, eventText } from '../events/events.ts'
-import type { Level } from '../events/types.ts'
+import { eventSpec, type EventName, type GatewayEvent } from '../../domain/event.ts'
+import type { Level } from '../../domain/events/events.ts'
+import { specOf, type ConditionCode } from '../conditions/condition-catalogue.ts'
 
 /** Characters of a text and elements of a list that are logged: both may come from outside. */
 const textLengthMax = 500
@@ -37,8 +37,26 @@ export function ends(event: GatewayEvent, other: GatewayEvent): boolean {
 }
 
 export function lineOf(event: GatewayEvent): { text: string; fields: Record<string, unknown> } {
-  const { fields, whyLengthMax = textLengthMax } = eventSpec(event)
-  return { text: eventText(event), fields: cleaned(fields?.(event) ?? event, whyLengthMax) }
+  const { logged, whyLengthMax = textLengthMax } = eventSpec(event)
+  return { text: eventText(event), fields: cleaned(logged?.(event) ?? event, whyLengthMax) }
+}
+
+/** The log sentence: its own one, or what it says of the condition that it raises. */
+function eventText(event: GatewayEvent): string {
+  const { text, raises = {} } = eventSpec(event)
+  if (text) return text(event)
+  for (const causeOf of Object.values(raises)) {
+    const { what, times = 1 } = causeOf(event) ?? {}
+    if (what !== undefined) return typeof what === 'string' ? what : what(times)
+  }
+  return eventMeaning(event.kind)
+}
+
+/** For the documentation; that of its condition where the event says nothing else. */
+export function eventMeaning(kind: EventName): string {
+  const { meaning, raises = {} } = eventSpec({ kind })
+  const codes = Object.keys(raises) as ConditionCode[]
+  return meaning ?? codes.map((code) => specOf(code).meaning).join(' ')
 }
 
 function cleaned(fields: object, whyLengthMax: number): Record<string, unknown> {

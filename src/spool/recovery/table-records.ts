@@ -1,7 +1,7 @@
 // table-records.ts: reads a table for recovery. Nothing that a table holds ends a start: a block that cannot
 // be read is reported and stepped over, a record with a key of a wrong form is reported and set aside.
 
-import type { RecordTable } from '../../domain/event-fields/spool-event.ts'
+import type { RecordTable } from '../../domain/events/spool-loss-events.ts'
 import type { StoreEntry, StoreOp, StoreRange } from '../../storage/storage.ts'
 import { scan } from '../chunk-log/damage-scan.ts'
 import { setAsideKey } from '../chunk-log/key-layout.ts'

@@ -7,7 +7,7 @@ import {
   type ConditionCode,
 } from '../../../src/ops/conditions/condition-catalogue.ts'
 import { ConservationCheck } from '../../../src/ops/conservation-check.ts'
-import { eventTable } from '../../../src/ops/events/events.ts'
+import { eventTable } from '../../../src/domain/event.ts'
 import type { StageViews } from '../../../src/ops/types.ts'
 import { createConditions, type Present } from '../../../src/ops/conditions/conditions.ts'
 import { DeadLetterCauses } from '../../../src/ops/conditions/dead-letter-conditions.ts'

@@ -2,11 +2,9 @@
 // say, and as devices show it.
 
 import { formatDuration, plural } from '../../std/quantity.ts'
-import type { EventName, EventOf } from '../../domain/event.ts'
+import type { KnownBy } from '../arrival.ts'
+import { count, dead, event, field, payloads } from './events.ts'
 import { offsetText } from './event-text.ts'
-import type { EventTable } from './types.ts'
-
-type ClockEvent = Extract<EventName, `clock_${string}`>
 
 const sources = {
   kernel: 'the operating system keeps the clock synchronised',
@@ -15,15 +13,21 @@ const sources = {
   service: 'the answers of the service have a time',
 }
 
-export const clockEvents: EventTable<ClockEvent> = {
-  clock_known: {
+export const clockEvents = {
+  clock_known: event({
+    fields: {
+      knownBy: field<KnownBy>('who says so: the system, the config, the devices or the service'),
+      offsetMs: field<number>('clock of the service minus clock of this machine, in ms'),
+      isDisputed: field<boolean>('whether the clock counts as right and the service says otherwise'),
+    },
     meaning:
       'The time of the gateway is known from here on, or from another source. Device times are checked.',
     level: { oneOf: ['info', 'warn'], of: ({ isDisputed }) => (isDisputed ? 'warn' : 'info') },
     text: knownText,
     repeats: ({ knownBy, isDisputed }) => `${knownBy}|${isDisputed}`,
-  },
-  clock_stepped: {
+  }),
+  clock_stepped: event({
+    fields: { byMs: field<number>('by how much the clock was set, in ms') },
     level: 'warn',
     repeats: () => '',
     raises: {
@@ -34,8 +38,14 @@ export const clockEvents: EventTable<ClockEvent> = {
         why: 'It was wrong before or is wrong now. Device times are checked again when the time is known.',
       }),
     },
-  },
-  clock_verdicts_corrected: {
+  }),
+  clock_verdicts_corrected: event({
+    fields: {
+      messages: count('messages that left the quarantine'),
+      payloads,
+      dead,
+      keptAgain: count('messages that stay'),
+    },
     level: 'warn',
     raises: {
       CLOCK_STEPPED: (event) => ({
@@ -43,10 +53,12 @@ export const clockEvents: EventTable<ClockEvent> = {
         why: 'The times of healthy devices seemed to be in the future (FUTURE) or long ago (PAST).',
       }),
     },
-  },
+  }),
 }
 
-function knownText({ knownBy, offsetMs, isDisputed }: EventOf<'clock_known'>): string {
+type Known = { knownBy: KnownBy; offsetMs: number; isDisputed: boolean }
+
+function knownText({ knownBy, offsetMs, isDisputed }: Known): string {
   if (isDisputed)
     return (
       'The clock of this machine counts as right, and the service says otherwise. A device time is in the ' +
@@ -56,7 +68,9 @@ function knownText({ knownBy, offsetMs, isDisputed }: EventOf<'clock_known'>): s
   return `The time is known: ${sources[knownBy]}.${knownBy === 'service' ? offset : ''}`
 }
 
-function correctedText({ messages, payloads, dead, keptAgain }: EventOf<'clock_verdicts_corrected'>): string {
+type Corrected = Record<'messages' | 'payloads' | 'dead' | 'keptAgain', number>
+
+function correctedText({ messages, payloads, dead, keptAgain }: Corrected): string {
   const kept = keptAgain === 0 ? '' : ` ${plural(keptAgain, 'message')} stay: their time is wrong.`
   return (
     `Released ${plural(messages, 'message')} from quarantine: ${plural(payloads, 'payload')}, ` +

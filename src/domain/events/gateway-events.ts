@@ -3,33 +3,60 @@
 
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
-import type { EventName } from '../../domain/event.ts'
-import type {
-  conditionEventFields,
-  opsEventFields,
-  RequestRefusal,
-} from '../../domain/event-fields/ops-event.ts'
+import { batchId, count, event, field, payloads, provider, tookMs, why } from './events.ts'
 import { forProvider, sentence } from './event-text.ts'
-import type { EventTable } from './types.ts'
 
-export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}` | 'config_warning'>> = {
-  config_warning: {
+/** Why a request on ops.listen is refused. */
+export type RequestRefusal =
+  | 'host'
+  | 'cross_site'
+  | 'malformed'
+  | 'no_users'
+  | 'no_user'
+  | 'bad_password'
+  | 'right'
+  | 'busy'
+  | 'limited'
+  | 'no_token'
+
+const conditionCode = field<string>('code of the condition')
+const conditionKey = field<string | null>('what it is about, such as a provider; null for the gateway')
+const severity = field<'info' | 'warning' | 'error' | 'critical'>('how bad it is')
+const what = field<string>('what is wrong, or was')
+
+export const gatewayEvents = {
+  config_warning: event({
+    fields: { what: field<string>('what the config allows'), advice: field<string>('what to do') },
     meaning: 'The config is valid and allows something that a person should know. `check` shows the same.',
     act: 'Do what the line says, or accept it.',
     level: 'warn',
     text: ({ what, advice }) => `${what} ${advice}`,
-  },
-  gateway_starting: {
+  }),
+  gateway_starting: event({
+    fields: {
+      version: field<string>('version of the gateway'),
+      pid: field<number>('process id'),
+      config: field<string>('path of the config file'),
+    },
     meaning: 'The gateway starts.',
     level: 'info',
     text: ({ version }) => `Telemetry gateway ${version} starts.`,
-  },
-  gateway_ready: {
+  }),
+  gateway_ready: event({
+    fields: {
+      tookMs,
+      addresses: field<readonly string[]>('addresses of the listeners, of ops, and of the control socket'),
+    },
     meaning: 'The gateway is ready: devices can publish.',
     level: 'info',
     text: ({ tookMs }) => `Ready after ${formatDuration(tookMs)}.`,
-  },
-  gateway_ended_unclean: {
+  }),
+  gateway_ended_unclean: event({
+    fields: {
+      end: field<'unclean' | 'aborted'>(
+        '`aborted`: by a signal of a fault or of the watchdog, or twice within ten minutes',
+      ),
+    },
     level: { oneOf: ['info', 'warn'], of: ({ end }) => (end === 'aborted' ? 'warn' : 'info') },
     raises: {
       LAST_RUN_ENDED_UNCLEAN: ({ end }) =>
@@ -48,13 +75,18 @@ export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}` | 
               present: 1,
             },
     },
-  },
-  gateway_stopping: {
+  }),
+  gateway_stopping: event({
+    fields: {
+      reason: field<string>('signal or error that stops the gateway'),
+      deadlineMs: field<number>('longest time that the stop takes, in ms'),
+    },
     meaning: 'The gateway stops.',
     level: 'info',
     text: ({ reason, deadlineMs }) => `Stopping (${reason}), within ${formatDuration(deadlineMs)}.`,
-  },
-  gateway_stop_overdue: {
+  }),
+  gateway_stop_overdue: event({
+    fields: { deadlineMs: field<number>('longest time that the stop takes, in ms') },
     meaning:
       'The stop passed ops.stop_deadline, most likely because the disk hangs. The gateway ends itself by SIGKILL. ' +
       'No acknowledged message is lost.',
@@ -63,8 +95,12 @@ export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}` | 
     text: ({ deadlineMs }) =>
       `The stop takes longer than ${formatDuration(deadlineMs)}: something hangs, most likely the disk. The gateway ` +
       'ends itself by SIGKILL. No acknowledged message is lost.',
-  },
-  gateway_stopped: {
+  }),
+  gateway_stopped: event({
+    fields: {
+      tookMs,
+      pending: field<number | null>('payloads in the spool; null where it was not open'),
+    },
     meaning: 'The gateway has stopped. Payloads in the spool are delivered after the next start.',
     level: 'info',
     text({ tookMs, pending }) {
@@ -72,11 +108,20 @@ export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}` | 
         pending === null ? 'The spool was not open.' : `${plural(pending, 'payload')} in the spool.`
       return `Stopped after ${formatDuration(tookMs)}. ${spool}`
     },
-  },
+  }),
 }
 
-export const operatorEvents: EventTable<'operator_action' | 'payloads_discarded'> = {
-  operator_action: {
+export const operatorEvents = {
+  operator_action: event({
+    fields: {
+      action: field<string>('subcommand of `batches`; `discard` for `drop --discard`'),
+      by: field<string>('who, as the command reports it: OS user, and SUDO_USER'),
+      selection: field<string>('batchIds or options that selected the batches'),
+      batches: count('batches that were changed'),
+      payloads,
+      newBatches: count('new batches that replace them'),
+      skipped: count('selected batches that stay as they are'),
+    },
     meaning: 'An operator changed sealed batches with `batches`.',
     level: 'info',
     text({ action, by, selection, batches, payloads, newBatches, skipped }) {
@@ -85,14 +130,15 @@ export const operatorEvents: EventTable<'operator_action' | 'payloads_discarded'
       const left = skipped > 0 ? `, ${skipped} skipped` : ''
       return `Operator ${bounded(by, 100)} ran \`batches ${action}\` on ${bounded(selection, 200)}: ${what}${made}${left}.`
     },
-  },
-  payloads_discarded: {
+  }),
+  payloads_discarded: event({
+    fields: { provider, batchId, payloads, by: field<string>('who discarded it') },
     meaning: 'An operator discarded a batch with `batches drop --discard`. Its payloads are lost.',
     level: 'error',
     text: ({ provider, batchId, payloads, by }) =>
       `Operator ${bounded(by, 100)} discarded batch ${batchId}${forProvider(provider)}: ` +
       `${plural(payloads, 'payload')} lost.`,
-  },
+  }),
 }
 
 const levels = { info: 'info', warning: 'warn', error: 'error', critical: 'error' } as const
@@ -100,8 +146,16 @@ const levels = { info: 'info', warning: 'warn', error: 'error', critical: 'error
 const codeAndKey = ({ code, key }: { code: string; key: string | null }) => `${code}|${key ?? ''}`
 
 /** Of conditions that are states. The others have events of their own. */
-export const conditionEvents: EventTable<keyof typeof conditionEventFields> = {
-  condition_raised: {
+export const conditionEvents = {
+  condition_raised: event({
+    fields: {
+      code: conditionCode,
+      key: conditionKey,
+      severity,
+      what,
+      why,
+      act: field<string>('what to do'),
+    },
     meaning:
       'A condition was raised, or it became worse: its severity, or one more thing that has the problem.',
     act: 'See the condition.',
@@ -109,14 +163,21 @@ export const conditionEvents: EventTable<keyof typeof conditionEventFields> = {
     text: ({ what }) => what,
     repeats: codeAndKey,
     whyLengthMax: 6000,
-  },
-  condition_cleared: {
+  }),
+  condition_cleared: event({
+    fields: {
+      code: conditionCode,
+      key: conditionKey,
+      severity,
+      what,
+      lastedMs: field<number>('how long it was open, in ms'),
+    },
     meaning: 'A condition is over.',
     level: 'info',
     text: ({ code, key, what, lastedMs }) =>
       `${code}${key === null ? '' : ` (${quote(key, 64)})`} is over after ${formatDuration(lastedMs)}. It was: ${what}`,
     repeats: codeAndKey,
-  },
+  }),
 }
 
 const refusalTexts: Record<RequestRefusal, string> = {
@@ -135,15 +196,32 @@ const refusalTexts: Record<RequestRefusal, string> = {
 /** Wrong passwords within a minute that a person should look at. */
 const passwordsMax = 10
 
-export const httpEvents: EventTable<keyof typeof opsEventFields> = {
-  change_made: {
+export const httpEvents = {
+  change_made: event({
+    fields: {
+      change: field<string>('path below /control, such as `dead-letters/purge`'),
+      request: field<string>('parameters of the request'),
+      by: field<string>(
+        'who: on the control socket the OS user and SUDO_USER as claimed, over TCP user and address',
+      ),
+      outcome: field<'done' | 'refused' | 'unknown'>('what became of it'),
+      result: field<string>('numbers of the answer, or the error, as JSON'),
+      tookMs: field<number>('duration in ms'),
+    },
     meaning: 'An operator changed something, by a command or over HTTP. The audit log has it, too.',
     level: 'info',
     text: ({ change, by, outcome, request }) =>
       `${sentence(bounded(by, 150)).slice(0, -1)} ran ${quote(change, 100)}` +
       `${request === '' ? '' : ` with ${quote(request, 200)}`}: ${outcome}.`,
-  },
-  request_refused: {
+  }),
+  request_refused: event({
+    fields: {
+      reason: field<RequestRefusal>('why the last one was refused'),
+      count: count('refused requests with this reason since the last such event'),
+      address: field<string>('address of the last one'),
+      user: field<string | null>('user that the last one named; null for none'),
+      path: field<string>('path of the last one'),
+    },
     meaning: 'Requests on ops.listen were refused. At most one line a minute for each reason.',
     level: 'warn',
     text: ({ reason, count, address, user, path }) =>
@@ -161,5 +239,5 @@ export const httpEvents: EventTable<keyof typeof opsEventFields> = {
               why: `The last one came from ${quote(address, 60)}, for the user ${quote(user ?? '', 64)}.`,
             },
     },
-  },
+  }),
 }

@@ -2,18 +2,36 @@
 
 import { formatSize, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
-import type { EventName, EventOf } from '../../domain/event.ts'
-import { keptStores } from '../../domain/kept-store.ts'
+import { keptStores, type FilledStore, type KeptStore } from '../kept-store.ts'
+import {
+  address,
+  clientId,
+  userName,
+  bytes,
+  count,
+  dead,
+  detail,
+  device,
+  devices,
+  event,
+  field,
+  messages,
+  payloads,
+  reason,
+  source,
+  topic,
+} from './events.ts'
+import type { HoldReason } from './spool-events.ts'
 import { fromText, sentence } from './event-text.ts'
-import type { EventTable } from './types.ts'
 
-type IngestEvent = Exclude<
-  Extract<EventName, `${'message' | 'messages' | 'quarantine'}_${string}`>,
-  `message_source_${string}`
->
+/** Why a QoS 0 message could not be kept. */
+export type DropReason = HoldReason | 'waiting_full' | `${FilledStore}_full`
 
-export const ingestEvents: EventTable<IngestEvent> = {
-  messages_dropped: {
+const from = { clientId, userName, address }
+
+export const ingestEvents = {
+  messages_dropped: event({
+    fields: { reason: field<DropReason>(reason.meaning), detail, count: messages },
     level: 'error',
     repeats: ({ reason }) => reason,
     raises: {
@@ -23,8 +41,14 @@ export const ingestEvents: EventTable<IngestEvent> = {
         why: sentence(detail),
       }),
     },
-  },
-  messages_evicted: {
+  }),
+  messages_evicted: event({
+    fields: {
+      store: field<KeptStore>('name of the store'),
+      messages: count('messages'),
+      bytes,
+      shares: field<string>('the largest shares of the store'),
+    },
     level: 'error',
     raises: {
       MESSAGES_EVICTED: ({ store, messages, bytes, shares }) => ({
@@ -35,30 +59,40 @@ export const ingestEvents: EventTable<IngestEvent> = {
       }),
     },
     repeats: ({ store }) => store,
-  },
-  message_unmappable: {
+  }),
+  message_unmappable: event({
+    fields: { source: field<string | null>(source.meaning), topic, reason, detail, ...from },
     meaning: 'A message cannot be mapped. It is a dead letter now.',
     act: 'See DEAD_LETTERS.',
     level: 'warn',
     text: (event) => `${messageOf(event)} became a dead letter: ${event.reason}.`,
     repeats: ({ source, reason }) => `${source ?? ''}|${reason}`,
-  },
-  message_quarantined: {
+  }),
+  message_quarantined: event({
+    fields: { source, device, topic, reason, detail, ...from },
     meaning:
       'A message is kept in quarantine, because its device is not listed or its time is not plausible.',
     act: 'Run `quarantine list`. Add the device to the device table, or release or drop its messages.',
     level: 'warn',
     text: (event) => `${messageOf(event)} is kept in quarantine: ${event.reason}.`,
     repeats: ({ source, reason }) => `${source}|${reason}`,
-  },
-  quarantine_released: {
+  }),
+  quarantine_released: event({
+    fields: { devices, messages, payloads, dead },
     meaning: 'Messages left the quarantine, because their devices are listed now.',
     level: 'info',
     text: ({ messages, devices, payloads, dead }) =>
       `Released ${plural(messages, 'message')} of ${plural(devices, 'device')} from quarantine: ` +
       `${plural(payloads, 'payload')}, ${plural(dead, 'dead letter')}.`,
-  },
-  quarantine_decided: {
+  }),
+  quarantine_decided: event({
+    fields: {
+      decision: field<'release' | 'restamp' | 'drop'>('what was decided'),
+      device: field<string | null>('key of the device; null for several'),
+      messages,
+      payloads,
+      dead,
+    },
     meaning: 'A command released or dropped messages in quarantine.',
     act: 'Nothing. Dropped messages are dead letters. To undo the drop, run `dead-letters remap`.',
     level: { oneOf: ['info', 'warn'], of: ({ decision }) => (decision === 'drop' ? 'warn' : 'info') },
@@ -72,9 +106,9 @@ export const ingestEvents: EventTable<IngestEvent> = {
         `${plural(payloads, 'payload')}, ${plural(dead, 'dead letter')}.`
       )
     },
-  },
+  }),
 }
 
-function messageOf({ topic, ...from }: EventOf<'message_unmappable' | 'message_quarantined'>): string {
+function messageOf({ topic, ...from }: { topic: string } & Parameters<typeof fromText>[0]): string {
   return `A message on ${quote(topic, 100)}${fromText(from)}`
 }

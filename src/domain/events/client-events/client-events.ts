@@ -5,23 +5,25 @@
 
 import { formatDuration, plural } from '../../../std/quantity.ts'
 import { bounded, quote } from '../../../std/quote.ts'
-import type { EventName, EventOf } from '../../../domain/event.ts'
-import type { Cause } from '../../conditions/types.ts'
+import type { Cause } from '../../cause.ts'
+import { address, clientId, count, detail, event, field, identity, reason, topic } from '../events.ts'
 import { fromText, sentence } from '../event-text.ts'
-import type { EventTable } from '../types.ts'
 
-type ClientEvent = Extract<
-  EventName,
-  `${'auth' | 'listener' | 'client' | 'clients' | 'publish' | 'session'}_${string}`
->
-
-export const clientEvents: EventTable<ClientEvent> = {
-  listener_opened: {
+export const clientEvents = {
+  listener_opened: event({
+    fields: { url: field<string>('address of the listener') },
     meaning: 'Devices can connect to this address.',
     level: 'info',
     text: ({ url }) => `Listening for devices on ${url}.`,
-  },
-  listener_refused: {
+  }),
+  listener_refused: event({
+    fields: {
+      reason,
+      detail,
+      found: field<string | null>('of the last request for a WebSocket: its path, Origin or subprotocols'),
+      count: count('connections since the last such event'),
+      top: field<readonly string[]>('addresses or identities with the most of them, and their number'),
+    },
     meaning:
       'Connections were closed before their CONNECT was accepted, because of a limit, of the PROXY protocol, or of a ' +
       'request for a WebSocket.',
@@ -35,8 +37,14 @@ export const clientEvents: EventTable<ClientEvent> = {
       WEBSOCKET_REFUSED: (event) =>
         refusedFor('websocket_', event) ?? refusedFor('http_', event) ?? refusedFor('not_http', event),
     },
-  },
-  client_paused: {
+  }),
+  client_paused: event({
+    fields: {
+      reason,
+      detail,
+      count: count('pauses since the last such event'),
+      top: field<readonly string[]>('identities or client ids with the most of them, and their number'),
+    },
     meaning:
       'Clients sent more than their rate, or messages that take long to map, and were not read for a while. Nothing ' +
       'was dropped.',
@@ -51,19 +59,29 @@ export const clientEvents: EventTable<ClientEvent> = {
         why: topOf(event.top),
       }),
     },
-  },
-  client_connected: {
+  }),
+  client_connected: event({
+    fields: { clientId, identity, address },
     meaning: 'A client connected. One line for each connection.',
     level: 'debug',
     text: (event) => `Connected: ${clientOf(event)}, from ${event.address ?? 'an unknown address'}.`,
-  },
-  client_disconnected: {
+  }),
+  client_disconnected: event({
+    fields: {
+      reason,
+      detail,
+      clientId,
+      identity,
+      address,
+      connectedMs: field<number>('how long it was connected, in ms'),
+    },
     meaning: 'The connection of a client ended. One line for each connection.',
     level: 'debug',
     text: (event) =>
       `Disconnected: ${clientOf(event)}, after ${formatDuration(event.connectedMs)}. ${bounded(sentence(event.detail))}`,
-  },
-  client_refused: {
+  }),
+  client_refused: event({
+    fields: { reason, detail, clientId, identity, address },
     meaning:
       'The gateway refused a connection. At most ten clients of an address have a line each in a minute.',
     act: 'Look up the reason. If the client is one of yours, correct its settings or its password.',
@@ -71,8 +89,9 @@ export const clientEvents: EventTable<ClientEvent> = {
     text: (event) => `Refused ${clientOf(event)}. ${bounded(sentence(event.detail))}`,
     repeats: (event) => `${clientKey(event)}|${event.reason}`,
     group: addressOf,
-  },
-  client_dropped: {
+  }),
+  client_dropped: event({
+    fields: { reason, detail, clientId, identity, address },
     meaning:
       'The gateway closed a connection. At most ten clients of an address have a line each in a minute.',
     act: 'Look up the reason. If this repeats, check the device.',
@@ -84,10 +103,14 @@ export const clientEvents: EventTable<ClientEvent> = {
       CONTROL_PACKETS_LIMITED: (event) => droppedFor('too_many_control_packets', event),
       PARTIAL_PACKETS_FULL: (event) => droppedFor('partial_packets_full', event),
     },
-  },
-  auth_failures: {
+  }),
+  auth_failures: event({
+    fields: {
+      count: count('refused passwords, tokens and users since the last such event'),
+      addresses: field<readonly string[]>('addresses with most, and how many since the first failure'),
+      users: field<readonly string[]>('users with most; those that are not configured are not named'),
+    },
     level: 'warn',
-    fields: ({ count, addresses, users }) => ({ count, addresses, users }),
     raises: {
       AUTH_FAILURES: ({ count, addresses, users }) => ({
         times: count,
@@ -95,8 +118,23 @@ export const clientEvents: EventTable<ClientEvent> = {
         why: `Most come from ${namesOf(addresses)}, and for ${namesOf(users)}.`,
       }),
     },
-  },
-  clients_refused: {
+  }),
+  clients_refused: event({
+    fields: {
+      reason: field<string>('stable code of the reason'),
+      detail: field<string>('the reason in words'),
+      act: field<string | null>('what to do; null where the reason says it'),
+      count: count('refused connections since the last such event'),
+      clients: count('clients that were refused; those without a client id by their address'),
+      known: count('clients that were admitted once'),
+      knownRefused: count('of the known clients, those that are refused and not connected'),
+      wholeFleet: field<boolean>(
+        'half of the known clients or more; of a gateway that knows none, two or more',
+      ),
+      clientId: field<string | null>('MQTT client id of the last one; null where it is not known'),
+      userName: field<string | null>('its MQTT user name; null where it gave none'),
+      address: field<string | null>('its address; null where it is not known'),
+    },
     level: { oneOf: ['warn', 'error'], of: ({ wholeFleet }) => (wholeFleet ? 'error' : 'warn') },
     repeats: ({ reason }) => reason,
     raises: {
@@ -123,8 +161,9 @@ export const clientEvents: EventTable<ClientEvent> = {
         severity: wholeFleet ? 'error' : 'warning',
       }),
     },
-  },
-  client_taken_over: {
+  }),
+  client_taken_over: event({
+    fields: { clientId, identity, address },
     meaning:
       'A client connected while its earlier connection was open. The earlier one was closed. At most ten clients of ' +
       'an address have a line each in a minute.',
@@ -133,8 +172,9 @@ export const clientEvents: EventTable<ClientEvent> = {
       `Closed the earlier connection of ${client(clientId)}, because it connected again.`,
     repeats: clientKey,
     group: addressOf,
-  },
-  client_id_shared: {
+  }),
+  client_id_shared: event({
+    fields: { clientId, identity, address, takeOvers: count('take-overs in the last minutes') },
     level: 'warn',
     repeats: () => '',
     raises: {
@@ -144,8 +184,9 @@ export const clientEvents: EventTable<ClientEvent> = {
           `${plural(takeOvers, 'time')} within ten minutes, the last time from ${address ?? 'an unknown address'}.`,
       }),
     },
-  },
-  publish_refused: {
+  }),
+  publish_refused: event({
+    fields: { reason, detail, clientId, identity, address, topic },
     level: 'warn',
     text: ({ clientId, detail }) => `Refused messages of ${client(clientId)}. ${sentence(detail)}`,
     repeats: ({ reason, identity }) => `${reason}|${identity ?? ''}`,
@@ -156,8 +197,13 @@ export const clientEvents: EventTable<ClientEvent> = {
           `${address ?? 'unknown address'}). ${sentence(detail)}`,
       }),
     },
-  },
-  session_evicted: {
+  }),
+  session_evicted: event({
+    fields: {
+      clientId,
+      owner: field<string | null>('identity or address that used it last; null where that is not known'),
+      reason: field<'max_sessions' | 'max_unreleased_messages_total'>('limit that was reached'),
+    },
     meaning: 'A stored session was removed, because a limit of stored sessions is reached.',
     level: 'warn',
     text: (event) => `Removed the stored session of ${evicted(event)}.`,
@@ -169,13 +215,12 @@ export const clientEvents: EventTable<ClientEvent> = {
         why: `Latest: that of ${evicted(event)}.`,
       }),
     },
-  },
+  }),
 }
 
-function refusedFor(
-  prefix: string,
-  { reason, count, detail, found, top }: EventOf<'listener_refused'>,
-): Cause | null {
+type Refused = { reason: string; count: number; detail: string; found: string | null; top: readonly string[] }
+
+function refusedFor(prefix: string, { reason, count, detail, found, top }: Refused): Cause | null {
   if (!reason.startsWith(prefix)) return null
   return {
     key: reason,
@@ -190,11 +235,13 @@ function foundOf(found: string | null): string {
   return found === null ? '' : `The last one had ${quote(found)}. `
 }
 
-function pausedClients({ detail }: EventOf<'client_paused'>, count: number): string {
+function pausedClients({ detail }: { detail: string }, count: number): string {
   return `Paused the reading of a client ${plural(count, 'time')}. ${sentence(detail)}`
 }
 
-function droppedFor(cause: string, event: EventOf<'client_dropped'>): Cause | null {
+type Dropped = Whose & { reason: string; detail: string; identity: string | null }
+
+function droppedFor(cause: string, event: Dropped): Cause | null {
   if (event.reason !== cause) return null
   const { detail, address } = event
   return {
@@ -211,7 +258,7 @@ function namesOf(names: readonly string[]): string {
   return names.map((name) => quote(name, 80)).join(', ')
 }
 
-function evicted({ clientId, owner }: EventOf<'session_evicted'>): string {
+function evicted({ clientId, owner }: { clientId: string | null; owner: string | null }): string {
   return client(clientId) + (owner === null ? '' : `, last used by ${quote(owner, 64)}`)
 }
 

@@ -2,32 +2,39 @@
 
 import { plural } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
-import type { EventName } from '../../domain/event.ts'
-import type { EventTable } from './types.ts'
+import { count, deadLetters, event, field, messages, payloadId, payloads } from './events.ts'
 
-export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${string}`>> = {
-  dead_letters_requeued: {
+export const deadLetterEvents = {
+  dead_letters_requeued: event({
+    fields: { deadLetters, payloads },
     meaning: 'A command sends payloads of dead letters again.',
     level: 'info',
     text: ({ deadLetters, payloads }) =>
       `Requeued ${plural(deadLetters, 'dead letter')}: ${plural(payloads, 'payload')}.`,
-  },
-  dead_letters_remapped: {
+  }),
+  dead_letters_remapped: event({
+    fields: { deadLetters, payloads, refused: count('those that could not be mapped') },
     meaning: 'A command mapped dead letters again.',
     act: 'If some could not be mapped, see `dead-letters list`.',
     level: 'info',
     text: ({ deadLetters, payloads, refused }) =>
       `Mapped ${plural(deadLetters, 'dead letter')} again to ${plural(payloads, 'payload')}; ` +
       `${refused} could not be mapped.`,
-  },
-  dead_letters_imported: {
+  }),
+  dead_letters_imported: event({
+    fields: { payloads, messages, duplicates: count('entries left out') },
     meaning: 'A command imported payloads and messages from a file.',
     level: 'info',
     text: ({ payloads, messages, duplicates }) =>
       `Imported ${plural(payloads, 'payload')} and ${plural(messages, 'message')} from a file; ` +
       `left out ${plural(duplicates, 'duplicate')}.`,
-  },
-  dead_letters_purged: {
+  }),
+  dead_letters_purged: event({
+    fields: {
+      deadLetters,
+      by: field<'operator' | 'age'>('command, or spool.dead_letters.retention'),
+      reasons: field<string>('number by stage and reason'),
+    },
     level: 'error',
     raises: {
       DEAD_LETTERS_PURGED: ({ deadLetters, by, reasons }) => ({
@@ -36,12 +43,17 @@ export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${strin
         why: `${bounded(reasons, 400)}.`,
       }),
     },
-  },
-  dead_letter_edited: {
+  }),
+  dead_letter_edited: event({
+    fields: {
+      id: field<string>('id of the dead letter'),
+      payloadId,
+      previousPayloadId: field<string>('payloadId before the edit'),
+    },
     meaning: 'A command sends an edited payload of a dead letter.',
     level: 'info',
     text: ({ id }) => `Requeued dead letter ${id} with an edited payload.`,
-  },
+  }),
 }
 
 const purgedBy = {

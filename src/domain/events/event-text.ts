@@ -4,7 +4,7 @@ import { formatDuration } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
 import type { ProviderName } from '../../domain/ids.ts'
-import type { Cause } from '../conditions/types.ts'
+import type { Cause } from '../cause.ts'
 
 /** For the conditions of one provider. */
 export const providerKey = ({ provider }: { provider: ProviderName }) => provider

@@ -2,27 +2,47 @@
 
 import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
-import type { EventName, EventOf } from '../../domain/event.ts'
-import type { Outcome } from '../../domain/outcome.ts'
+import type { HeldReason } from '../held.ts'
+import type { ProviderName } from '../ids.ts'
+import type { Outcome } from '../outcome.ts'
+import {
+  batchId,
+  bytes,
+  count,
+  dead,
+  detail,
+  event,
+  field,
+  lane,
+  payloadId,
+  payloads,
+  provider,
+  reason,
+  requestId,
+  retryInMs,
+  tookMs,
+  why,
+} from './events.ts'
 import { clause, nextTry, forProvider, providerKey, sentence } from './event-text.ts'
-import type { EventTable } from './types.ts'
 
-type DeliveryEvent = Extract<
-  EventName,
-  | 'held_batches_changed'
-  | 'payloads_returned'
-  | 'endpoint_changed'
-  | 'credentials_found'
-  | `${'batch' | 'submission' | 'payload' | 'answer' | 'lane' | 'sender' | 'body'}_${string}`
->
-
-export const deliveryEvents: EventTable<DeliveryEvent> = {
-  batch_sealed: {
+export const deliveryEvents = {
+  batch_sealed: event({
+    fields: { provider, lane, batchId, payloads, bytes },
     meaning: 'Payloads were sealed into a batch. Its content does not change any more.',
     level: 'debug',
     text: ({ payloads }) => `Sealed a batch of ${plural(payloads, 'payload')}.`,
-  },
-  submission_ended: {
+  }),
+  submission_ended: event({
+    fields: {
+      provider,
+      lane,
+      batchId,
+      payloads,
+      bytes,
+      attempt: field<number>('number of the submission of this batch'),
+      tookMs,
+      outcome: field<Outcome>('result of the submission'),
+    },
     meaning: 'One HTTP request with a batch ended.',
     act: 'If failures repeat, see the condition of the endpoint.',
     level: { oneOf: ['debug', 'info'], of: ({ outcome }) => (isFine(outcome) ? 'debug' : 'info') },
@@ -33,9 +53,18 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
         : `${submission} failed: ${failureOf(outcome)}: ${quote(outcome.message)}`
     },
     repeats: ({ provider, outcome }) => (isFine(outcome) ? null : `${provider}|${failureOf(outcome)}`),
-    fields: submissionFields,
-  },
-  batch_settled: {
+    logged: submissionFields,
+  }),
+  batch_settled: event({
+    fields: {
+      provider,
+      lane,
+      batchId,
+      requestId,
+      delivered: count('payloads accepted'),
+      retried: count('payloads retried later'),
+      dead,
+    },
     meaning: 'A batch was settled: each payload was delivered, is retried later, or became a dead letter.',
     level: {
       oneOf: ['debug', 'info'],
@@ -45,8 +74,9 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
       `Settled a batch: ${plural(delivered, 'payload')} delivered, ${retried} retried later, ` +
       `${plural(dead, 'dead letter')}.`,
     repeats: ({ provider, retried, dead }) => (retried + dead === 0 ? null : provider),
-  },
-  batch_held: {
+  }),
+  batch_held: event({
+    fields: { provider, batchId, why, requestId, retryInMs },
     meaning:
       'The answer of the service does not settle a batch. The gateway keeps the batch and sends it ' +
       'again.',
@@ -54,52 +84,73 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     level: 'warn',
     text: ({ why, retryInMs }) => `A batch is held: ${bounded(clause(why))}. ${nextTry(retryInMs)}`,
     repeats: ({ provider }) => provider,
-  },
-  held_batches_changed: {
+  }),
+  held_batches_changed: event({
+    fields: {
+      provider,
+      reason: field<HeldReason>('why the batches are held'),
+      batches: count('batches held for this reason now'),
+      payloads,
+    },
     meaning: 'A batch is held because of the answers of the service to it, or is held no longer.',
     level: 'debug',
     text: ({ provider, reason, batches, payloads }) =>
       `Held${forProvider(provider)} (${reason}): ${plural(batches, 'batch', 'batches')} with ` +
       `${plural(payloads, 'payload')}.`,
-  },
-  endpoint_changed: {
+  }),
+  endpoint_changed: event({
+    fields: {
+      provider,
+      state: field<'available' | 'unavailable' | 'unauthorized'>('what the endpoint is now'),
+      why,
+    },
     meaning:
       'The endpoint of a provider became available, unavailable or unauthorized, or for another reason.',
     level: 'debug',
     text: ({ provider, state, why }) =>
       `The endpoint${forProvider(provider)} is ${state}: ${bounded(sentence(why))}`,
     repeats: ({ provider, state }) => `${provider}|${state}`,
-  },
-  credentials_found: {
+  }),
+  credentials_found: event({
+    fields: { provider, accessKeyId: field<string>('access key that signs from now on') },
     meaning: 'The gateway signs with these credentials from now on.',
     level: 'info',
     text: ({ accessKeyId }) => `Signing with access key ${accessKeyId}.`,
     repeats: providerKey,
-  },
-  payloads_returned: {
+  }),
+  payloads_returned: event({
+    fields: { provider, payloads, reason },
     meaning:
       'Payloads were removed from the spool, because they are stored in the queue of parked entries of the ' +
       'engine (`PARKED`). They come back.',
     level: 'info',
     text: ({ payloads, reason }) => `Returned ${plural(payloads, 'payload')} (${reason}).`,
     repeats: ({ provider, reason }) => `${provider}|${reason}`,
-  },
-  batch_split: {
+  }),
+  batch_split: event({
+    fields: { provider, batchId, parts: field<readonly number[]>('payloads of each new batch'), why },
     meaning:
       'The gateway sends a batch in parts under new batchIds, to find the payload that the service ' +
       'refuses.',
     level: 'warn',
     text: ({ parts, why }) => `Split a batch into ${plural(parts.length, 'part')}: ${bounded(sentence(why))}`,
     repeats: ({ provider }) => provider,
-  },
-  payload_dead_lettered: {
+  }),
+  payload_dead_lettered: event({
+    fields: { provider, batchId, payloadId, reason, detail, requestId },
     meaning: 'The service refused a payload finally. It is a dead letter now.',
     act: 'See DEAD_LETTERS.',
     level: 'error',
     text: ({ reason, detail }) => `A payload became a dead letter: ${bounded(reason, 64)}: ${quote(detail)}`,
     repeats: ({ provider, reason }) => `${provider}|${reason}`,
-  },
-  answer_inconsistent: {
+  }),
+  answer_inconsistent: event({
+    fields: {
+      provider,
+      batchId,
+      requestId,
+      deviations: field<readonly string[]>('what is wrong with the answer'),
+    },
     level: 'warn',
     repeats: ({ provider }) => provider,
     raises: {
@@ -110,8 +161,13 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
         act: `Give the support of the service this requestId: ${event.requestId ?? 'none was sent'}.`,
       }),
     },
-  },
-  sender_thread_lost: {
+  }),
+  sender_thread_lost: event({
+    fields: {
+      why,
+      batches: count('batches that were being sent'),
+      losses: count('losses in the last hour'),
+    },
     meaning: 'The thread that sends batches ended. Its batches are sent again, by a new thread.',
     act: 'Report it with the log if it repeats.',
     level: 'error',
@@ -126,26 +182,34 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
               why: `Latest: ${bounded(sentence(why))}`,
             },
     },
-  },
-  body_changed: {
+  }),
+  body_changed: event({
+    fields: { batchId },
     meaning:
       'The bytes of a batch changed in memory before they were sent. This is a defect of the gateway. ' +
       'Nothing was sent, and the batch is sent again.',
     act: 'Report it with the log.',
     level: 'error',
     text: ({ batchId }) => `Did not send batch ${batchId}: its bytes in memory changed. It is sent again.`,
-  },
-  lane_rotated: {
+  }),
+  lane_rotated: event({
+    fields: { provider, lane, payloads, why },
     meaning: 'Pending payloads became backfill, so that new payloads are sent before them.',
     level: 'info',
     text: ({ payloads, why }) =>
       `Moved ${plural(payloads, 'waiting payload')} behind new ones, as backfill: ${sentence(why)}`,
     repeats: ({ provider }) => provider,
-  },
+  }),
 }
 
 /** A deviation that is a whole sentence is about more than one answer, and says it best. */
-function inconsistency({ provider, deviations }: EventOf<'answer_inconsistent'>): string {
+function inconsistency({
+  provider,
+  deviations,
+}: {
+  provider: ProviderName
+  deviations: readonly string[]
+}): string {
   const whole = deviations.find((deviation) => /^[A-Z].*\.$/.test(deviation))
   return (
     whole ??
@@ -164,7 +228,7 @@ function failureOf(outcome: Exclude<Outcome, Fine>): string {
 }
 
 /** Of the outcome without its lists: those are as long as the batch. */
-function submissionFields({ kind: _kind, outcome, ...event }: EventOf<'submission_ended'>) {
+function submissionFields({ outcome, ...event }: { outcome: Outcome; payloads: number }) {
   const fields: Record<string, unknown> = { ...event, outcome: outcome.kind }
   for (const name of ['status', 'requestId', 'message', 'reason'] as const)
     if (name in outcome) fields[name] = (outcome as Record<string, unknown>)[name]

@@ -2,18 +2,37 @@
 
 import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
-import type { EventOf } from '../../domain/event.ts'
-import type { Cause } from '../conditions/types.ts'
+import type { Cause } from '../cause.ts'
+import type { LaneId } from '../ids.ts'
+import { count, detail, event, field, lane, payloads } from './events.ts'
 import { sentence } from './event-text.ts'
-import type { EventTable } from './types.ts'
 
-export type SpoolLossEvent =
-  'chunk_damaged' | 'writes_missing' | 'conservation_broken' | 'record_damaged' | 'records_unbalanced'
+/** Tables of the spool whose records can be damaged. Payloads have events of their own (chunk_damaged). */
+export type RecordTable =
+  | 'state'
+  | 'kept'
+  | 'journal'
+  | 'sessions'
+  | 'dedup'
+  | 'dead letters'
+  | 'receipts'
+  | 'format'
+  | 'lanes'
+  | 'batches'
+  | 'totals'
+  | 'chunks'
+
+const table = field<RecordTable>(
+  '`state`: mapping state, `kept`: kept messages, `journal`: what ingest notes, `sessions`: stored sessions, ' +
+    '`dedup`: dedup window; the others as they are named',
+)
+const name = field<string>('name of the message shelf or key of the state')
 
 const eitherLost = 'Either stored data was lost or this is a fault of the gateway.'
 
-export const spoolLossEvents: EventTable<SpoolLossEvent> = {
-  chunk_damaged: {
+export const spoolLossEvents = {
+  chunk_damaged: event({
+    fields: { lane, firstSeq: field<number>('number of the first payload'), payloads, what: detail },
     level: 'error',
     text: (event) =>
       event.payloads > 0
@@ -23,8 +42,13 @@ export const spoolLossEvents: EventTable<SpoolLossEvent> = {
     raises: {
       CHUNK_DAMAGED: (event) => (event.payloads > 0 ? lostPayloads(event) : lostRecord(event)),
     },
-  },
-  writes_missing: {
+  }),
+  writes_missing: event({
+    fields: {
+      writes: count('writes that are missing'),
+      payloads: count('payloads that are missing'),
+      lanes: field<string>('missing payloads of each lane'),
+    },
     level: 'error',
     raises: {
       WRITES_MISSING: ({ writes, payloads, lanes }) => ({
@@ -35,8 +59,14 @@ export const spoolLossEvents: EventTable<SpoolLossEvent> = {
           'The high-water mark beside the database counts more than the database holds.',
       }),
     },
-  },
-  conservation_broken: {
+  }),
+  conservation_broken: event({
+    fields: {
+      lane,
+      appended: count('payloads appended'),
+      settled: count('payloads settled'),
+      open: count('payloads left'),
+    },
     level: 'error',
     repeats: ({ lane }) => String(lane),
     raises: {
@@ -46,8 +76,9 @@ export const spoolLossEvents: EventTable<SpoolLossEvent> = {
         why: eitherLost,
       }),
     },
-  },
-  record_damaged: {
+  }),
+  record_damaged: event({
+    fields: { table, name, what: detail },
     level: 'error',
     repeats: ({ table }) => table,
     raises: {
@@ -57,8 +88,9 @@ export const spoolLossEvents: EventTable<SpoolLossEvent> = {
         why: `${sentence(event.what)} Nothing was deleted.`,
       }),
     },
-  },
-  records_unbalanced: {
+  }),
+  records_unbalanced: event({
+    fields: { table, name, known: count('records by the counter'), found: count('records found') },
     level: 'error',
     repeats: ({ table }) => table,
     raises: {
@@ -72,10 +104,10 @@ export const spoolLossEvents: EventTable<SpoolLossEvent> = {
             : 'Records are back of which the deletion was lost. They may be sent twice. The counter is corrected.',
       }),
     },
-  },
+  }),
 }
 
-type ChunkDamaged = EventOf<'chunk_damaged'>
+type ChunkDamaged = { lane: LaneId; firstSeq: number; payloads: number; what: string }
 
 /** The condition counts the payloads of all its events. */
 const lostPayloads = ({ lane, payloads, firstSeq, what }: ChunkDamaged): Cause => ({
@@ -105,7 +137,7 @@ const tableNames: Record<Exclude<RecordsEvent['table'], 'state' | 'kept'>, strin
   chunks: 'chunks of lanes',
 }
 
-type RecordsEvent = EventOf<'record_damaged' | 'records_unbalanced'>
+type RecordsEvent = { table: RecordTable; name: string }
 
 function recordsOf({ table, name }: RecordsEvent): string {
   if (table === 'kept') return `kept messages of ${quote(name, 100)}`
@@ -118,7 +150,7 @@ function recordsKey({ table, name }: RecordsEvent): string {
   return table === 'kept' ? name : table
 }
 
-function unbalancedText(event: EventOf<'records_unbalanced'>): string {
+function unbalancedText(event: RecordsEvent & { known: number; found: number }): string {
   const { table, known, found } = event
   const records = table === 'dead letters' ? 'dead letters' : recordsOf(event)
   const difference = found < known ? `${known - found} are missing` : `${found - known} more than counted`

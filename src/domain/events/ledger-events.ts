@@ -1,18 +1,25 @@
 // ledger-events.ts: the events of the ledger. None is above `warn`: nothing is late or lost by them.
 
 import { formatSize, plural } from '../../std/quantity.ts'
-import type { EventName } from '../../domain/event.ts'
+import type { EpochMs } from '../../std/clock.ts'
+import { bytes, count, event, field, tookMs, why } from './events.ts'
 import { sentence } from './event-text.ts'
-import type { EventTable } from './types.ts'
 
-export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = {
-  ledger_opened: {
+export const ledgerEvents = {
+  ledger_opened: event({
+    fields: {
+      records: count('settled payloads'),
+      bytes,
+      oldestAt: field<EpochMs | null>('time of the oldest record, Unix time in ms; null for none'),
+      tookMs,
+    },
     meaning: 'The ledger is open.',
     level: 'info',
     text: ({ records, bytes }) =>
       `The ledger is open: ${plural(records, 'payload')} in ${formatSize(bytes)}.`,
-  },
-  ledger_set_aside: {
+  }),
+  ledger_set_aside: event({
+    fields: { path: field<string>('where the old records are kept'), why },
     level: 'warn',
     raises: {
       LEDGER_SET_ASIDE: ({ why, path }) => ({
@@ -21,8 +28,9 @@ export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = 
         act: `Delivery is not affected. The old records are kept at ${path}. Check the disk.`,
       }),
     },
-  },
-  ledger_receipts_damaged: {
+  }),
+  ledger_receipts_damaged: event({
+    fields: { receipts: count('receipts') },
     meaning: 'Receipts of settled batches cannot be read. The ledger does not have their payloads.',
     level: 'warn',
     repeats: () => '',
@@ -35,5 +43,5 @@ export const ledgerEvents: EventTable<Extract<EventName, `ledger_${string}`>> = 
         why: 'Their checksums are wrong. No payload is affected: all were delivered or kept.',
       }),
     },
-  },
+  }),
 }
