@@ -56,6 +56,7 @@ const { openLevelStore, realDisk } = await import('../../src/storage/storage.ts'
 const { initSpool } = await import('../../src/spool/spool.ts')
 // What the daemon loads later, so that no load waits for the real disk.
 for (const name of ['fastify', '@aws-sdk/credential-provider-node', 'undici']) await import(name)
+await import('../../src/ingest/amqp/amqp.ts')
 
 const undiciTimers = createRequire(import.meta.url)('undici/lib/util/timers.js') as { reset(): void }
 

@@ -7,6 +7,7 @@ import { drawDevices } from './world/device-plans.ts'
 import type { DevicePlan } from './world/fleet.ts'
 import { deliveryText, drawDelivery, drawProviders, mayFail } from './delivery-plan.ts'
 import type { DeliveryPlan, ProviderPlan, RulesChange } from './delivery-plan.ts'
+import { drawEngine, engineText, type EnginePlan } from './engine-plan.ts'
 import type { Habit } from './acts/operator.ts'
 import { ingestOf, providersOf, themed, themeOf, type Theme } from './themes.ts'
 
@@ -15,6 +16,8 @@ export type Plan = {
   theme: Theme | null
   providers: ProviderPlan[]
   devices: DevicePlan[]
+  /** Their messages come through it; null: they connect to the gateway. */
+  engine: EnginePlan | null
   delivery: DeliveryPlan
   /** `isPositionLost`: the mapping looks for the position where it is not. */
   config: (delivery: DeliveryPlan, isPositionLost?: boolean) => string
@@ -83,6 +86,8 @@ export function drawPlan(seed: number, random: Random): Plan {
   const backoffS = theme === 'backoffs' ? 60 : drawnS
   const isClockWrong = clock > 0 || !hasClockBattery
   const loss = isClockWrong ? null : drawLoss(createRandom(seed ^ 0x7a3d5c1b), safetyMs)
+  const isThemed = !isClockWrong && loss === null
+  const engine = isThemed && theme === 'custody' ? drawEngine(createRandom(seed ^ 0x51ab60c7)) : null
   const plan: Plan = {
     seed,
     theme,
@@ -92,9 +97,19 @@ export function drawPlan(seed: number, random: Random): Plan {
       : loss === null
         ? devices
         : devices.map((device) => losingPosition(device, safetyMs)),
+    engine,
     delivery,
     config: (delivery, isPositionLost = false) =>
-      configText({ providers, delivery, ingest, spoolMiB, hasClockBattery, backoffS, isPositionLost }),
+      configText({
+        providers,
+        engine,
+        delivery,
+        ingest,
+        spoolMiB,
+        hasClockBattery,
+        backoffS,
+        isPositionLost,
+      }),
     positionLoss: loss,
     rulesChange: null,
     hasClockBattery,
@@ -120,7 +135,7 @@ export function drawPlan(seed: number, random: Random): Plan {
       flip: 0,
     },
   }
-  return isClockWrong || loss !== null ? { ...plan, theme: null } : themed(plan, theme)
+  return isThemed ? themed(plan, theme) : { ...plan, theme: null }
 }
 
 /** By draws of its own: other seeds stay as they are. */
@@ -149,6 +164,7 @@ function withoutMemory(device: DevicePlan): DevicePlan {
 
 type Config = {
   providers: readonly ProviderPlan[]
+  engine: EnginePlan | null
   delivery: DeliveryPlan
   ingest: IngestPlan
   spoolMiB: number
@@ -158,13 +174,14 @@ type Config = {
 }
 
 function configText(config: Config): string {
-  const { providers, delivery, ingest, spoolMiB, hasClockBattery, backoffS, isPositionLost } = config
+  const { providers, engine, delivery, ingest, spoolMiB, hasClockBattery, backoffS, isPositionLost } = config
   const { windowS, inFlightMax, heldMax } = ingest
   const sources = providers.map(({ name }) => sourcesOf(name, { windowS, isPositionLost })).join('')
+  const listeners = engine === null ? `[{ url: "mqtt://0.0.0.0:${mqttPort}" }]` : '[]'
   return `
-ingest:
+ingest:${engine === null ? '' : engineText(engine)}
   broker:
-    listeners: [{ url: "mqtt://0.0.0.0:${mqttPort}" }]
+    listeners: ${listeners}
     access: { anonymous: true, anonymous_beyond_loopback: true }
     limits: { max_in_flight: ${inFlightMax}, max_packet_bytes: ${packetBytesMax}B, max_held_messages: ${heldMax} }
 sources:${sources}

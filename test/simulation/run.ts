@@ -8,6 +8,7 @@
 //   --week            a small depot over seven days (week.ts)
 //   --safety S        a safety phase of so many seconds
 //   --shrink          makes the first seed that fails smaller, and prints the shortest command
+//   --theme NAME      the seeds of a theme alone (themes.ts), so many of them
 //   --regressions     the seeds of regressions.ts instead
 //   --mutation NAME   with a mistake in the daemon (mutations.ts)
 //   --search          ends with the first seed that fails
@@ -22,8 +23,11 @@ import { createInterface } from 'node:readline'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { keepCompiledCode } from '../support/compiled-code.ts'
+import { createRandom } from '../support/random.ts'
+import { drawPlan } from './plan.ts'
 import { regressions } from './regressions.ts'
 import type { SeedReport } from './seed-process.ts'
+import { isTheme } from './themes.ts'
 
 keepCompiledCode()
 // `| head` has read enough.
@@ -38,6 +42,7 @@ const { values } = parseArgs({
     devices: { type: 'string', default: '' },
     safety: { type: 'string', default: '' },
     week: { type: 'boolean', default: false },
+    theme: { type: 'string', default: '' },
     shrink: { type: 'boolean', default: false },
     regressions: { type: 'boolean', default: false },
     mutation: { type: 'string', default: '' },
@@ -57,11 +62,20 @@ const seedMs = values.week ? 900_000 : 120_000
 
 const first = Number(values.seed)
 const count = Number(values.seeds)
+const theme = values.theme
 const jobs = Math.min(Number(values.jobs), availableParallelism())
 const ranges: { first: number; count: number; seeds?: number[] }[] = []
 if (values.regressions)
   ranges.push({ first: 0, count: regressions.length, seeds: regressions.map(({ seed }) => seed) })
-else
+else if (theme !== '') {
+  const seeds = seedsOf(theme)
+  for (let at = 0; at < count; at += seedsInProcess)
+    ranges.push({
+      first: 0,
+      count: Math.min(seedsInProcess, count - at),
+      seeds: seeds.slice(at, at + seedsInProcess),
+    })
+} else
   for (let at = 0; at < count; at += seedsInProcess)
     ranges.push({ first: first + at, count: Math.min(seedsInProcess, count - at) })
 
@@ -82,6 +96,14 @@ process.stdout.write(
 if (values.reach) await printReach()
 if (values.shrink && failed[0] !== undefined) await shrink(failed[0].seed)
 process.exitCode = failed.length + hanging > 0 ? 1 : 0
+
+function seedsOf(theme: string): number[] {
+  if (!isTheme(theme)) throw new Error(`There is no theme "${theme}".`)
+  const seeds: number[] = []
+  for (let seed = first; seeds.length < count; seed += 1)
+    if (drawPlan(seed, createRandom(seed)).theme === theme) seeds.push(seed)
+  return seeds
+}
 
 /** Everything that the daemon can report, and what else was met, with how often. */
 async function printReach(): Promise<void> {

@@ -23,6 +23,9 @@ import { createEnds } from './oracle/ends.ts'
 import { wrongAtEnd, wronglyOpen, wrongSoFar } from './oracle.ts'
 import { mayFail } from './delivery-plan.ts'
 import { drawPlan, mqttPort, type FaultKind, type Plan } from './plan.ts'
+import { engineHost, enginePort, queuesOf } from './engine-plan.ts'
+import { createEngine, type Engine } from './world/engine.ts'
+import { createEngineFleet } from './world/engine-fleet.ts'
 import { createFleet, type DevicePlan } from './world/fleet.ts'
 import { createEndpointWatch, everyMs, toldMs } from './oracle/endpoint-watch.ts'
 import { createLaneEvents } from './oracle/lanes.ts'
@@ -85,6 +88,8 @@ const looksToBeCalm = 4
 /** Without messages the gateway looks at its disk and at its time, each second or less often: 140 on average. */
 const idleMs = 20_000
 const idleEventsMax = 250
+/** Heartbeats of its connections, and custody looks ten times a second. */
+const engineEventsMax = 800
 
 export async function runSeed(
   seed: number,
@@ -184,7 +189,11 @@ export async function runSeed(
     probesMs: (plan.backoffS + 3 * plan.delivery.timeoutS) * 1000 + probeSlackMs,
     timeoutMs: plan.delivery.timeoutS * 1000,
   })
-  const fleet = createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
+  const engine = engineOf(plan, machine)
+  const fleet =
+    plan.engine === null || engine === null
+      ? createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
+      : createEngineFleet({ kernel, random, engine }, plan.devices, plan.engine)
   const operator = createOperator({ machine, random, services, fleet, reach }, plan)
   const world: World = {
     plan,
@@ -268,11 +277,12 @@ export async function runSeed(
     }
   } else if (wrong.length === 0) wrong = wrongSoFar(knownOf(world))
   endWatch()
+  const idleMax = idleEventsMax + (engine === null ? 0 : engineEventsMax)
   let idleEvents = await eventsOf(machine, idleMs)
   // The last retries may still come in the first of them.
-  if (idleEvents > idleEventsMax) idleEvents = await eventsOf(machine, idleMs)
+  if (idleEvents > idleMax) idleEvents = await eventsOf(machine, idleMs)
   if (isRight) wrong.push(...(await wrongLedger(world, endOfFaultsMs)))
-  if (idleEvents > idleEventsMax) wrong.push(`${idleEvents} events in ${idleMs} ms in which nothing happens`)
+  if (idleEvents > idleMax) wrong.push(`${idleEvents} events in ${idleMs} ms in which nothing happens`)
   for (const what of broken.slice(0, 3)) if (!wrong.includes(what)) wrong.push(what)
   wrong.push(...world.endpoints.wrong, ...conditions.wrong.slice(0, 3))
   for (const why of daemon.ends) wrong.push(`a process ended by itself: ${why}`)
@@ -291,6 +301,14 @@ export async function runSeed(
     events: kernel.counters.events,
     reached,
   }
+}
+
+/** It draws by itself. */
+function engineOf({ engine, seed }: Plan, { kernel, network }: Machine): Engine | null {
+  if (engine === null) return null
+  const random = createRandom(seed ^ 0x6d0f3a95)
+  const place = { host: engineHost, port: enginePort, queues: queuesOf(engine) }
+  return createEngine({ kernel, network, random }, { ...place, stampsTime: engine.stampsTime })
 }
 
 function isHeld({ last }: World): boolean {
@@ -578,11 +596,11 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
   },
   dropDevice: dropAct,
   network({ machine, plan, fleet, services, random }) {
-    const host = random.pick(['devices', ...plan.providers.map(({ host }) => host)])
+    const host = random.pick([fleet.host, ...plan.providers.map(({ host }) => host)])
     const path = machine.network.world.path(host)
     const disturbed = (atMs: number) => {
       for (const service of services) if (service.host === host) service.disturbedMs = atMs
-      if (host === 'devices') fleet.disturbedMs = atMs
+      if (host === fleet.host) fleet.disturbedMs = atMs
     }
     disturbed(Number.POSITIVE_INFINITY)
     const kind = random.below(4)

@@ -13,10 +13,12 @@
 //   flips      bits of chunks flip, in keys and values, while they wait for a service that fails
 //   backoffs   a service that fails for so long that the batches wait long between their tries
 //   rules      payloads fail in several ways, and a reload gives each rule fewer steps
+//   custody    the messages come through a message engine, which gets its acknowledgement when they are delivered
 //   full       a spool with room for a few payloads, and writes of one message: others wait, also when the gateway stops
 
 import { createRandom, type Random } from '../support/random.ts'
 import { shortDelays, type ProviderPlan, type RetryDelays } from './delivery-plan.ts'
+import { poisons } from './world/contents.ts'
 import type { DevicePlan } from './world/fleet.ts'
 import type { IngestPlan, Plan } from './plan.ts'
 import type { Fault } from './world/service-faults.ts'
@@ -36,8 +38,13 @@ const shares = {
   flips: 0.015,
   backoffs: 0.015,
   rules: 0.01,
+  custody: 0.04,
 } as const
 export type Theme = keyof typeof shares
+
+export function isTheme(name: string): name is Theme {
+  return name in shares
+}
 
 const minuteMs = 60_000
 const mebibyte = 1_048_576
@@ -220,6 +227,12 @@ const planOf: Readonly<Record<Theme, (plan: Plan) => Partial<Plan>>> = {
     },
     everyMs: { ...everyMs, ...none, service: 8000, disk: 6000 },
   }),
+  custody: ({ devices, delivery, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map(throughEngine),
+    delivery: { ...delivery, lingerS: Math.min(1, delivery.lingerS) },
+    everyMs: { ...everyMs, clock: 0, service: 8000, dropDevice: 8000 },
+  }),
 }
 
 export function hasSlowWrites(theme: Theme | null): boolean {
@@ -251,6 +264,13 @@ export function faultOf(theme: Theme | null, random: Random): Fault | null {
     () => ({ kind: 'status', status: 500, processes: true }),
     () => ({ kind: 'odd', how: 'short list' }),
   ])()
+}
+
+/** What the standard of MQTT forbids never comes to the engine. */
+function throughEngine(device: DevicePlan): DevicePlan {
+  const ofEngine = device.poisons.filter((poison) => !poisons[poison].endsConnection)
+  const everyMs = Math.min(device.everyMs, 4000 * device.burst)
+  return { ...device, qos: [1], poisons: ofEngine, clockMs: Math.min(0, device.clockMs), everyMs }
 }
 
 function inBursts(device: DevicePlan): DevicePlan {

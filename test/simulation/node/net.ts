@@ -2,13 +2,14 @@
 
 import * as real from 'node:net'
 import { EventEmitter } from 'node:events'
+import { addAbortSignal } from 'node:stream'
 import { machine } from '../machine/current.ts'
 import type { SimListener } from '../machine/network.ts'
 import { SimSocket } from '../machine/sim-socket.ts'
 
 export * from 'node:net'
 
-type ConnectOptions = { host?: string; port?: number | string; path?: string }
+type ConnectOptions = { host?: string; port?: number | string; path?: string; signal?: AbortSignal }
 
 export function connect(...given: unknown[]): SimSocket {
   const [first, second] = given
@@ -19,8 +20,9 @@ export function connect(...given: unknown[]): SimSocket {
         ? { path: first }
         : { port: Number(first), ...(typeof second === 'string' ? { host: second } : {}) }
   const callback = given.findLast((one) => typeof one === 'function') as (() => void) | undefined
-  const { host = 'localhost', port = 0, path = null } = options
+  const { host = 'localhost', port = 0, path = null, signal } = options
   const socket = machine().network.connectFromDaemon({ host, port: Number(port), path })
+  if (signal !== undefined) addAbortSignal(signal, socket)
   if (callback !== undefined) socket.once('connect', callback)
   return socket
 }

@@ -15,16 +15,8 @@ import type { ServerPacket } from '../../support/mqtt5-reader.ts'
 import type { Random } from '../../support/random.ts'
 import type { Kernel } from '../machine/kernel.ts'
 import type { Network, WorldEnd } from '../machine/network.ts'
-import {
-  contentsOf,
-  isUntimed,
-  poisoned,
-  poisons,
-  type Content,
-  type ContentKind,
-  type ExpectedRecord,
-  type Poison,
-} from './contents.ts'
+import { isUntimed, poisons, type ContentKind, type ExpectedRecord, type Poison } from './contents.ts'
+import { createMessageMaker } from './message-maker.ts'
 
 export type DevicePlan = {
   id: string
@@ -78,6 +70,8 @@ export type SentMessage = {
 
 export type Fleet = {
   messages: readonly SentMessage[]
+  /** Of the network path on which its messages come to the gateway. */
+  host: string
   /** One of the devices sends this often from now on, and each of them at least every 15 s, also those that had stopped. */
   setRate(everyMs: number): void
   /** Devices whose payloads are all refused send nothing new, if there are others of their provider. */
@@ -188,6 +182,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
   const devices = plans.map((plan, index) => createDevice(plan, index))
   const fleet: Fleet = {
     messages,
+    host: 'devices',
     wrong,
     counters,
     clockSetMs,
@@ -259,6 +254,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
 
   function createDevice(plan: DevicePlan, index: number) {
     const is5 = plan.version === 5
+    const maker = createMessageMaker({ kernel, random }, plan, index)
     const isReplaceable =
       plan.isDoomed && plans.some(({ isDoomed, provider }) => !isDoomed && provider === plan.provider)
     /** Not acknowledged, in their order, with the packet identifier under which they were sent. */
@@ -272,9 +268,6 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     let awayUntilMs = Number.NEGATIVE_INFINITY
     let buffered: Buffer = Buffer.alloc(0)
     let lastPacketId = plan.identifiers === 'counting' ? random.below(65_535) : 0
-    let lastTs = 0
-    let number = 0
-    let before: number | null = null
     /** Of what was asked for last, until the next message after the answer. */
     let forgetting: number | null = null
     let isAnswered = true
@@ -403,37 +396,10 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     }
 
     function produceOne(): void {
-      number += 1
-      lastTs = Math.max(lastTs + 3, Math.floor(kernel.trueMs) + plan.clockMs)
-      const place = { provider: plan.provider, id: plan.id, index }
-      const contents = contentsOf(plan.kind, place, { number, ts: lastTs, before })
-      if (random.chance(plan.poison)) {
-        const poison = random.pick(plan.poisons)
-        add(poisoned(contents[0]!, poison, `${plan.id} ${number}`), poison)
-      } else {
-        before = number
-        for (const content of contents) add(content, null)
-        if (isAnswered) forgetting = null
-      }
-    }
-
-    function add({ topic, payload, records }: Content, poison: Poison | null): void {
-      const message: SentMessage = {
-        device: plan,
-        number,
-        poison,
-        topic,
-        payload,
-        qos: random.pick(plan.qos),
-        records,
-        sentMs: [],
-        ackedMs: null,
-        isForgotten: false,
-        mayBeTwice: false,
-        forgetting,
-      }
-      messages.push(message)
-      queue.push(message)
+      const made = maker.next(forgetting)
+      if (isAnswered && made.some(({ poison }) => poison === null)) forgetting = null
+      messages.push(...made)
+      queue.push(...made)
     }
 
     // ---- connections

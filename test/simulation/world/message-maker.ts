@@ -1,0 +1,55 @@
+// message-maker.ts: the messages of one device, one moment after the other, as its plan and the seed draw them.
+
+import type { Random } from '../../support/random.ts'
+import type { Kernel } from '../machine/kernel.ts'
+import { contentsOf, poisoned, type Content, type Poison } from './contents.ts'
+import type { DevicePlan, SentMessage } from './fleet.ts'
+
+export type MessageMaker = {
+  /** Those of the next moment, with what the gateway forgets of the device meanwhile. */
+  next(forgetting: number | null): readonly SentMessage[]
+}
+
+export function createMessageMaker(
+  { kernel, random }: { kernel: Kernel; random: Random },
+  plan: DevicePlan,
+  index: number,
+): MessageMaker {
+  let lastTs = 0
+  let number = 0
+  let before: number | null = null
+  return { next }
+
+  function next(forgetting: number | null): readonly SentMessage[] {
+    number += 1
+    lastTs = Math.max(lastTs + 3, Math.floor(kernel.trueMs) + plan.clockMs)
+    const place = { provider: plan.provider, id: plan.id, index }
+    const contents = contentsOf(plan.kind, place, { number, ts: lastTs, before })
+    if (random.chance(plan.poison)) {
+      const poison = random.pick(plan.poisons)
+      return [message(poisoned(contents[0]!, poison, `${plan.id} ${number}`), { poison, forgetting })]
+    }
+    before = number
+    return contents.map((content) => message(content, { poison: null, forgetting }))
+  }
+
+  function message(
+    { topic, payload, records }: Content,
+    { poison, forgetting }: { poison: Poison | null; forgetting: number | null },
+  ): SentMessage {
+    return {
+      device: plan,
+      number,
+      poison,
+      topic,
+      payload,
+      qos: random.pick(plan.qos),
+      records,
+      sentMs: [],
+      ackedMs: null,
+      isForgotten: false,
+      mayBeTwice: false,
+      forgetting,
+    }
+  }
+}
