@@ -5,6 +5,7 @@ import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import type { Flips } from './acts/flip-acts.ts'
 import { judged, type Circumstances, type DeadLetter } from './oracle/deliveries.ts'
 import { becameOf, futureMaxMs } from './oracle/messages.ts'
+import type { EngineOracle } from './oracle/engine.ts'
 import { wrongLanes, type LaneEvents } from './oracle/lanes.ts'
 import type { LostPositions } from './oracle/lost-positions.ts'
 import { payloadsOf } from './oracle/payloads.ts'
@@ -37,6 +38,8 @@ export type Known = {
   fleet: Fleet
   services: readonly Service[]
   positions: LostPositions
+  /** Null where the devices connect to the gateway. */
+  engine: EngineOracle | null
   /** Null where the gateway does not run. */
   status: Status | null
   deadLetters: readonly DeadLetter[]
@@ -56,9 +59,11 @@ export function wrongSoFar({
   fleet,
   services,
   positions,
-}: Pick<Known, 'fleet' | 'services' | 'positions'>): string[] {
+  engine,
+}: Pick<Known, 'fleet' | 'services' | 'positions' | 'engine'>): string[] {
   const { wrong } = payloadsOf(fleet, services, positions)
-  return [...fleet.wrong, ...services.flatMap((service) => service.wrong), ...wrong]
+  const ofServices = services.flatMap((service) => service.wrong)
+  return [...fleet.wrong, ...ofServices, ...(engine?.wrong ?? []), ...wrong]
 }
 
 /** Conditions that have no cause after all faults. */
@@ -111,10 +116,12 @@ function hasDoomed({ messages }: Fleet): boolean {
 
 /** When all faults have stopped and everything had time to settle. */
 export function wrongAtEnd(known: Known): string[] {
-  const { fleet, services, positions, status, deadLetters, circumstances, flips } = known
+  const { fleet, services, positions, engine, status, deadLetters, circumstances, flips } = known
   const wrong = wrongSoFar(known)
   const payloads = payloadsOf(fleet, services, positions)
-  const { isCopied } = payloads
+  const isParked = (payloadId: string) => engine?.isParked(payloadId) === true
+  const isCopied = (payloadId: string) =>
+    payloads.isCopied(payloadId) || engine?.mayBeBoth(payloadId) === true
   const struck = new Set(flips.payloads.map(({ payloadId }) => payloadId))
   const deliveries = judged(services, {
     circumstances: {
@@ -137,8 +144,12 @@ export function wrongAtEnd(known: Known): string[] {
   if (uncounted.length > flips.reports)
     wrong.push(`${uncounted.length} payloads are damaged, and ${flips.reports} were reported`)
   const { acts, troubles } = circumstances
-  wrong.push(...wrongLanes(services, { ...known.lanes, fleet, payloads, positions, acts }))
-  wrong.push(...wrongRepeats(services, { ...known.repeats, acts, troubles, isCopied }))
+  wrong.push(...wrongLanes(services, { ...known.lanes, fleet, payloads, positions, acts, isParked }))
+  const ofPersons = acts.filter(({ kind }) => kind !== 'park')
+  const mayBeAgain = (payloadId: string) => isCopied(payloadId) || isParked(payloadId)
+  const repeats = { ...known.repeats, acts: ofPersons, troubles, isCopied: mayBeAgain }
+  wrong.push(...wrongRepeats(services, repeats))
+  if (engine !== null) wrong.push(...engine.wrongOrder(payloads), ...engine.wrongAtEnd())
   if (status === null) return [...wrong, 'the gateway does not run']
   for (const { code, what } of wronglyOpen(status, known)) wrong.push(`condition ${code} is open: ${what}`)
   const isDoomed = hasDoomed(fleet)

@@ -10,7 +10,7 @@
 import { createHash } from 'node:crypto'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
-import { createRandom } from '../support/random.ts'
+import { createRandom, type Random } from '../support/random.ts'
 import type { EndAct, World } from './acts/act.ts'
 import { awayAct, bootClock, clockAct, dropAct, showSynchronized } from './acts/world-acts.ts'
 import { backUp, diskAct, lowDisk, slowWrites } from './acts/disk-acts.ts'
@@ -24,9 +24,10 @@ import { wrongAtEnd, wronglyOpen, wrongSoFar } from './oracle.ts'
 import { mayFail } from './delivery-plan.ts'
 import { drawPlan, mqttPort, type FaultKind, type Plan } from './plan.ts'
 import { engineHost, enginePort, queuesOf } from './engine-plan.ts'
-import { createEngine, type Engine } from './world/engine.ts'
+import { createEngine } from './world/engine.ts'
 import { createEngineFleet } from './world/engine-fleet.ts'
 import { createFleet, type DevicePlan } from './world/fleet.ts'
+import { createEngineOracle } from './oracle/engine.ts'
 import { createEndpointWatch, everyMs, toldMs } from './oracle/endpoint-watch.ts'
 import { createLaneEvents } from './oracle/lanes.ts'
 import { wrongInLedger, type LedgerEntry } from './oracle/ledger.ts'
@@ -189,17 +190,20 @@ export async function runSeed(
     probesMs: (plan.backoffS + 3 * plan.delivery.timeoutS) * 1000 + probeSlackMs,
     timeoutMs: plan.delivery.timeoutS * 1000,
   })
-  const engine = engineOf(plan, machine)
-  const fleet =
-    plan.engine === null || engine === null
-      ? createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
-      : createEngineFleet({ kernel, random, engine }, plan.devices, plan.engine)
+  const ofEngine = engineFleetOf(plan, machine, random)
+  const fleet = ofEngine?.fleet ?? createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
   const operator = createOperator({ machine, random, services, fleet, reach }, plan)
+  const { troubles } = ends
+  const engine =
+    ofEngine === null
+      ? null
+      : createEngineOracle({ ...ofEngine, services, troubles, acts: () => operator.acts }, ofEngine.plan)
   const world: World = {
     plan,
     machine,
     daemon,
     fleet,
+    engine,
     services,
     keys,
     flips: createFlips(machine, services, createRandom(seed ^ 0x3ad8025f)),
@@ -231,7 +235,7 @@ export async function runSeed(
   }
   if (plan.rulesChange !== null) kernel.at(plan.rulesChange.atMs, operator.changeRules)
   // What cannot become right again ends the run.
-  const judges = [fleet, ...services, world.endpoints, conditions]
+  const judges = [fleet, ...(engine === null ? [] : [engine]), ...services, world.endpoints, conditions]
   const isDecided = () => broken.length > 0 || judges.some(({ wrong }) => wrong.length > 0)
   await kernel.run(plan.safetyMs, isDecided)
   endFaults()
@@ -303,12 +307,13 @@ export async function runSeed(
   }
 }
 
-/** It draws by itself. */
-function engineOf({ engine, seed }: Plan, { kernel, network }: Machine): Engine | null {
-  if (engine === null) return null
-  const random = createRandom(seed ^ 0x6d0f3a95)
-  const place = { host: engineHost, port: enginePort, queues: queuesOf(engine) }
-  return createEngine({ kernel, network, random }, { ...place, stampsTime: engine.stampsTime })
+/** The engine draws by itself. */
+function engineFleetOf({ engine: plan, devices, seed }: Plan, { kernel, network }: Machine, random: Random) {
+  if (plan === null) return null
+  const place = { host: engineHost, port: enginePort, queues: queuesOf(plan) }
+  const deps = { kernel, network, random: createRandom(seed ^ 0x6d0f3a95) }
+  const engine = createEngine(deps, { ...place, stampsTime: plan.stampsTime })
+  return { plan, engine, fleet: createEngineFleet({ kernel, random, engine }, devices, plan) }
 }
 
 function isHeld({ last }: World): boolean {
@@ -396,14 +401,14 @@ function isCalm(world: World): boolean {
   )
 }
 
-function knownOf({ fleet, services, operator, ends, plan, flips, said: { positions } }: World) {
+function knownOf({ fleet, engine, services, operator, ends, plan, flips, said: { positions } }: World) {
   const isRefusedRepeatSplit = plan.delivery.onRefusedRepeat === 'split'
   const { retryDelays } = plan.delivery
   const { rulesChange } = plan
-  const { acts } = operator
+  const acts = [...operator.acts, ...(engine?.acts ?? [])]
   const circumstances = { retryDelays, rulesChange, acts, troubles: ends.troubles, isRefusedRepeatSplit }
   const { isConfigNew } = operator
-  return { fleet, services, positions, circumstances, isConfigNew, isPatient: plan.isPatient, flips }
+  return { fleet, engine, services, positions, circumstances, isConfigNew, isPatient: plan.isPatient, flips }
 }
 
 function endOf(world: World): string[] {

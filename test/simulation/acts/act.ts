@@ -9,6 +9,7 @@ import type { Fleet } from '../world/fleet.ts'
 import type { Service } from '../world/service.ts'
 import type { Causes } from '../oracle/conditions.ts'
 import type { DeadLetter } from '../oracle/deliveries.ts'
+import type { EngineOracle } from '../oracle/engine.ts'
 import type { EndpointWatch } from '../oracle/endpoint-watch.ts'
 import type { Ends } from '../oracle/ends.ts'
 import type { Flips } from './flip-acts.ts'
@@ -24,6 +25,7 @@ export type World = {
   machine: Machine
   daemon: Daemon
   fleet: Fleet
+  engine: EngineOracle | null
   services: Service[]
   keys: Keys
   flips: Flips

@@ -23,8 +23,9 @@ export type DeadLetter = {
 
 export type OperatorAct = {
   atMs: number
-  kind: 'requeue' | 'purge' | 'reissue' | 'drop' | 'release'
-  /** Payloads of `requeue` and `purge`, batches of the others. */
+  /** `park`: no act of a person; the payload waits in the message engine, and comes back. */
+  kind: 'requeue' | 'purge' | 'reissue' | 'drop' | 'release' | 'park'
+  /** Payloads of `requeue`, `purge` and `park`, batches of the others. */
   ids: readonly string[]
 }
 
@@ -444,7 +445,7 @@ function modelOf(
   }
 
   function acted({ kind, ids }: OperatorAct): void {
-    if (kind === 'requeue')
+    if (kind === 'requeue' || kind === 'park')
       for (const id of ids) Object.assign(payloadOf(id), { sure: new Map(), failed: null, isOver: false })
     // What is dropped becomes a dead letter, which a person may requeue.
     if (kind === 'reissue' || kind === 'drop')

@@ -23,6 +23,8 @@ type Known = {
   positions: Pick<LostPositions, 'mayLack'>
   events: LaneEvents
   acts: readonly OperatorAct[]
+  /** It came back from a message engine, to the live lane. */
+  isParked: (payloadId: string) => boolean
   /** A payload that is older on arrival is late: `delivery.backfill.after`. */
   afterMs: number
   /** True time where monotonic time is 0. */
@@ -48,7 +50,7 @@ export function createLaneEvents(): LaneEvents {
 }
 
 export function wrongLanes(services: readonly Service[], known: Known): string[] {
-  const { fleet, payloads, positions, events, acts, afterMs, epochMs } = known
+  const { fleet, payloads, positions, events, acts, isParked, afterMs, epochMs } = known
   // Whether a payload is late is a matter of the clock.
   if (fleet.clockSetMs.length > 0) return []
   const messages = messageOfEach()
@@ -112,6 +114,7 @@ export function wrongLanes(services: readonly Service[], known: Known): string[]
 
     /** Why the payload is in a lane that goes behind the live one; null where it may be in the live lane. */
     function whyBehind(id: string, { batchId, atMs, sentMs }: Now): string | null {
+      if (isParked(id)) return null
       const before = seen.get(id)
       if (before?.hasFailed === true && before.batchId !== batchId) return `${id}, which failed before`
       if (requeues.some(({ ids, atMs: since }) => since < atMs && ids.includes(id)))

@@ -5,9 +5,16 @@ import type { Random } from '../../support/random.ts'
 import type { Kernel } from '../machine/kernel.ts'
 import { isUntimed } from './contents.ts'
 import type { Engine, Entry } from './engine.ts'
-import { engineHost, partitionQueue, type EnginePlan } from '../engine-plan.ts'
+import { engineHost, parkedQueue, partitionQueue, queuesOf, type EnginePlan } from '../engine-plan.ts'
 import type { DevicePlan, Fleet, SentMessage } from './fleet.ts'
 import { createMessageMaker } from './message-maker.ts'
+
+export type EngineFleet = Fleet & {
+  queues: readonly string[]
+  /** Undefined of what the gateway has put into the engine. */
+  messageOf(entry: Entry): SentMessage | undefined
+  entryOf(message: SentMessage): Entry
+}
 
 type Deps = { kernel: Kernel; random: Random; engine: Engine }
 
@@ -20,17 +27,21 @@ export function createEngineFleet(
   { kernel, random, engine }: Deps,
   plans: readonly DevicePlan[],
   plan: EnginePlan,
-): Fleet {
+): EngineFleet {
   const messages: SentMessage[] = []
   const messageOf = new Map<number, SentMessage>()
+  const entryOf = new Map<SentMessage, Entry>()
   const clockSetMs: number[] = []
   const counters = { connects: 0, refused: 0, acks: 0, resends: 0 }
   let isStopped = false
   let isDoomedStopped = false
   let awayUntilMs = Number.NEGATIVE_INFINITY
   const devices = plans.map((device, index) => createDevice(device, index))
-  const fleet: Fleet = {
+  const fleet: EngineFleet = {
     messages,
+    queues: queuesOf(plan),
+    messageOf: ({ id }) => messageOf.get(id),
+    entryOf: (message) => entryOf.get(message)!,
     host: engineHost,
     wrong: engine.wrong,
     counters,
@@ -48,7 +59,7 @@ export function createEngineFleet(
     stopNew() {
       isStopped = true
     },
-    isIdle: () => messages.every(({ ackedMs }) => ackedMs !== null),
+    isIdle: () => messages.every(({ ackedMs }) => ackedMs !== null) && !hasParked(),
     isAnyAway: () => kernel.monotonicMs < awayUntilMs + backMs,
     dropOne: () => engine.cut(random.pick([null, 'store', 'delivery', 'acknowledgement'] as const)),
     sendAway({ awayMs }) {
@@ -73,6 +84,11 @@ export function createEngineFleet(
     acknowledged(entries)
   }
   return fleet
+
+  /** A whole message there waits for a person. */
+  function hasParked(): boolean {
+    return engine.entriesOf(parkedQueue).some(({ headers }) => headers['kind'] !== 'message')
+  }
 
   function confirmSlowly(): () => void {
     const before = engine.confirmMs
@@ -108,8 +124,9 @@ export function createEngineFleet(
         const { topic, payload: body } = message
         messages.push(message)
         const queue = partitionQueue(index % plan.partitions)
-        const { id } = engine.put(queue, { routingKey: topic.replaceAll('/', '.'), body })
-        messageOf.set(id, message)
+        const entry = engine.put(queue, { routingKey: topic.replaceAll('/', '.'), body })
+        messageOf.set(entry.id, message)
+        entryOf.set(message, entry)
       }
     }
   }

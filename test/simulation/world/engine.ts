@@ -36,8 +36,9 @@ export type Entry = {
   body: Buffer
   /** Monotonic. */
   storedMs: number
-  /** The gateway has put it there, and its confirm has arrived. */
-  isConfirmed: boolean
+  /** Of what the gateway has put there: when its confirm arrived, and when the connection ended that it came on. */
+  confirmedMs: number | null
+  cutMs: number
   deliveries: number
 }
 
@@ -101,6 +102,7 @@ type Channel = {
   publishTag: number | null
   publishing: { exchange: string; routingKey: string; headers: Headers; size: number; parts: Buffer[] } | null
   toConfirm: { tag: number; entry: Entry }[]
+  stored: Entry[]
   /** The engine has closed it: all but the answer to that is ignored. */
   isClosed: boolean
 }
@@ -224,6 +226,7 @@ export function createEngine({ kernel, network, random }: Deps, options: Options
   function endChannel(channel: Channel): void {
     const { consumer, unacknowledged } = channel
     channel.connection.channels.delete(channel.number)
+    for (const entry of channel.stored) entry.cutMs = kernel.monotonicMs
     channel.consumer = null
     if (consumer === null) return
     const { queue } = consumer
@@ -296,6 +299,7 @@ export function createEngine({ kernel, network, random }: Deps, options: Options
       publishTag: null,
       publishing: null,
       toConfirm: [],
+      stored: [],
       isClosed: false,
     }
   }
@@ -389,7 +393,8 @@ export function createEngine({ kernel, network, random }: Deps, options: Options
       queue: queue.name,
       headers: { ...message.headers, ...stamp },
       storedMs: kernel.monotonicMs,
-      isConfirmed: false,
+      confirmedMs: null,
+      cutMs: Number.POSITIVE_INFINITY,
       deliveries: 0,
     }
     queue.ready.push(entry)
@@ -506,6 +511,7 @@ export function createEngine({ kernel, network, random }: Deps, options: Options
     if (tag !== null) {
       engine.counters.stores += 1
       engine.events.stored(entry)
+      channel.stored.push(entry)
       channel.toConfirm.push({ tag, entry })
       if (channel.toConfirm.length === 1) kernel.at(random.below(engine.confirmMs), () => confirm(channel))
     }
@@ -521,7 +527,7 @@ export function createEngine({ kernel, network, random }: Deps, options: Options
     const entries = toConfirm.splice(0)
     const frame = methodFrame(number, 'BasicAck', { deliveryTag: last.tag, multiple: entries.length > 1 })
     connection.end.write(frame, () => {
-      for (const { entry } of entries) entry.isConfirmed = true
+      for (const { entry } of entries) entry.confirmedMs = kernel.monotonicMs
     })
   }
 }
