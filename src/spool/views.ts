@@ -120,7 +120,7 @@ export type SpoolCounters = {
   kept: number
   taken: number
   exchanged: number
-  /** Exchanges that put something back to a place before the one it was at (kept/exchange.ts). */
+  /** Exchanges (kept/exchange.ts) and settles that put something back to where it was, or before that. */
   movedBack: number
   /** Late entries put under their own keys because their record left before they changed again. */
   lateMoved: number

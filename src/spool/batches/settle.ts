@@ -8,7 +8,12 @@
 import { assert, assertNever } from '../../std/assert.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { PayloadId, ProviderName } from '../../domain/ids.ts'
-import { attemptsIn, type PayloadSettlement, type Settlement } from '../../domain/settlement.ts'
+import {
+  attemptsIn,
+  type LaneRole,
+  type PayloadSettlement,
+  type Settlement,
+} from '../../domain/settlement.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { addBytes, newChunkBuilder, type Chunk, type ChunkBuilder } from '../chunk-log/chunk-codec.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
@@ -65,10 +70,12 @@ export function settle(
   const plan = planFor(session, batch, settlement, content)
   const lost = plan.damaged.payloads > 0 ? (content?.lost ?? []) : []
   const moved: WrittenChunk[] = []
+  const movesBack = plan.retries.some((retry) => isBack(batch.role, retry.role))
   /** What was read of them is not needed any more once this is durable. */
   const delivered: Chunk[] = []
   return committer.commit({
     prepare(ops) {
+      if (movesBack) counters.movedBack += 1
       for (const ref of refs) {
         ops.push({ type: 'del', key: seqKey(table.chunks, lane.id, ref.firstSeq) })
         chunkDeleted(lane, ref.firstSeq, ref.count)
@@ -181,6 +188,14 @@ function retryFor(
   const retry = { role, builder: newChunkBuilder(4096) }
   plan.retries.push(retry)
   return retry
+}
+
+/**
+ * A failure of another rule begins at the first step of that rule, and one that is not counted goes back to
+ * the first step. Who follows payloads from step to step looks at all of them again (kept/exchange.ts).
+ */
+function isBack(from: LaneRole, to: RetryRole): boolean {
+  return from.kind === 'retry' && to.step <= from.step
 }
 
 function putRetry(state: SpoolState, provider: ProviderName, retry: Retry, ops: StoreOp[]): WrittenChunk {

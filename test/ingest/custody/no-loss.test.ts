@@ -57,6 +57,36 @@ describe('a message that moves', () => {
   })
 })
 
+describe('a payload that fails again', () => {
+  test('in another way, which begins at its first step, is not acknowledged before it is accepted', async () => {
+    const world = await createCustodyParts({ script: failAll('Busy') })
+    world.words('a')
+    await world.passUntil(() => world.spool.totals().retried === 1)
+    // A service that accepts others is in no outage.
+    world.service.answer(acceptAll)
+    world.words('b')
+    await world.passUntil(() => world.delivery.counters().delivered === 1)
+    world.service.answer(failAll('Validation'))
+    await world.passUntil(() => world.spool.totals().retried === 2)
+    await world.pass(2000)
+    expect(acked(world)).toBe(0)
+  })
+
+  test('in an outage, which uses up no step, is not acknowledged before it is accepted', async () => {
+    const world = await createCustodyParts({ script: failAll('Internal') })
+    for (const [index, word] of ['a', 'b', 'c'].entries()) {
+      world.words(word)
+      await world.passUntil(() => world.spool.totals().retried === index + 1)
+    }
+    await world.passUntil(() => world.spool.totals().retried > 3)
+    await world.pass(2000)
+    expect(acked(world)).toBe(0)
+    world.service.answer(acceptAll)
+    await world.passUntil(() => acked(world) === 3)
+    expect(world.delivery.counters().delivered).toBe(3)
+  })
+})
+
 describe('a dead letter', () => {
   test.each([1, 2, 3, 4])('is copied after the store was lost during a copy (%i)', async (seed) => {
     const world = await createCustodyParts({ seed })
