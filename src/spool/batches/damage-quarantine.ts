@@ -5,7 +5,7 @@ import { assert } from '../../std/assert.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { startBytesAt, type Finding } from '../chunk-log/chunk-log.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
-import { addSettled, chunkDeleted, putTotals, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
+import { addSettled, chunkDeleted, putTotals, setHead, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
 import { deleteClaim, setClaim } from '../chunk-log/lane-claims.ts'
 import type { Session, SpoolState } from '../session-state.ts'
 import type { Batch } from '../types.ts'
@@ -16,39 +16,32 @@ export const keptAside = 'the record is set aside in the spool, not deleted'
 
 type Damage = Extract<Finding, { kind: 'damaged' }>
 
-/** Sets a damaged range at the head of the pending payloads aside. */
-export async function setDamageAside(session: Session, lane: Lane, damage: Damage): Promise<void> {
-  assert(damage.firstSeq === lane.sealSeq, 'only the head of a lane is set aside')
-  // The chunk behind the damage shows how many bytes are gone. It is read next.
-  const endBytes = await endBytesOf(session, lane, damage.endSeq)
-  const bytes = Math.max(0, endBytes - lane.sealBytes)
+/**
+ * Steps over what cannot be read at the head of the pending payloads. Damage is set aside; a gap was counted
+ * when it was found.
+ */
+export async function stepOver(
+  session: Session,
+  lane: Lane,
+  found: Exclude<Finding, { kind: 'chunk' }>,
+): Promise<void> {
+  const { firstSeq, endSeq } = found
+  assert(firstSeq === lane.sealSeq, 'only the head of a lane is stepped over')
+  // The chunk behind it shows how many bytes are gone. It is read next.
+  const endBytes = await endBytesOf(session, lane, endSeq)
   await session.committer.commit({
     prepare(ops) {
       // Not before: a count between two writes sees the numbers and the totals of the same moment.
-      lane.sealSeq = damage.endSeq
-      lane.sealBytes = endBytes
-      lane.refsEnd = damage.endSeq
-      moveToDamaged(session, lane, damage, bytes, ops)
-    },
-    committed: () => report(session, lane, damage),
-  })
-}
-
-/** Steps over a gap at the head of the pending payloads. It was counted when it was found. */
-export async function skipGap(
-  { committer }: Session,
-  lane: Lane,
-  { firstSeq, endSeq }: { firstSeq: number; endSeq: number },
-): Promise<void> {
-  assert(firstSeq === lane.sealSeq, 'only a gap at the head of a lane is skipped')
-  lane.sealSeq = endSeq
-  lane.refsEnd = endSeq
-  lane.gapPayloads -= endSeq - firstSeq
-  await committer.commit({
-    prepare(ops) {
-      ops.push({ type: 'del', key: seqKey(table.chunks, lane.id, firstSeq) })
+      if (found.kind === 'damaged') moveToDamaged(lane, found, ops)
+      else {
+        lane.gapPayloads -= endSeq - firstSeq
+        ops.push({ type: 'del', key: seqKey(table.chunks, lane.id, firstSeq) })
+      }
+      lane.refsEnd = endSeq
+      setHead(session, lane, endSeq, endBytes)
       putTotals(lane, ops)
     },
+    committed: () => found.kind === 'damaged' && report(session, lane, found),
   })
 }
 
@@ -69,18 +62,15 @@ export async function replaceClaim(
   const { batch } = claim
   const claims = intactRuns(findings).map((refs) => newClaim(session, lane, refs))
   const damages = findings.filter((finding) => finding.kind === 'damaged')
-  const left = claims.reduce((sum, added) => sum + added.batch.bytes, 0)
   await session.committer.commit({
     prepare(ops) {
       deleteClaim(lane, batch.firstSeq)
       for (const added of claims) setClaim(lane, added)
       ops.push({ type: 'del', key: seqKey(table.batches, lane.id, batch.firstSeq) })
       for (const added of claims) ops.push(putClaim(added.batch))
-      let lostBytes = batch.bytes - left
-      for (const damage of damages) {
-        moveToDamaged(session, lane, damage, lostBytes, ops)
-        lostBytes = 0
-      }
+      for (const damage of damages) moveToDamaged(lane, damage, ops)
+      setHead(session, lane, lane.sealSeq, lane.sealBytes)
+      putTotals(lane, ops)
     },
     committed: () => damages.forEach((damage) => report(session, lane, damage)),
   })
@@ -104,16 +94,14 @@ function intactRuns(findings: readonly Finding[]): ChunkRef[][] {
   return runs
 }
 
-function moveToDamaged(state: SpoolState, lane: Lane, damage: Damage, bytes: number, ops: StoreOp[]): void {
+function moveToDamaged(lane: Lane, damage: Damage, ops: StoreOp[]): void {
   const { firstSeq, endSeq, raw } = damage
   if (raw !== null) {
     ops.push({ type: 'put', key: seqKey(table.damaged, lane.id, firstSeq), value: raw })
     ops.push({ type: 'del', key: seqKey(table.chunks, lane.id, firstSeq) })
   }
-  addSettled(lane, 'damaged', endSeq - firstSeq, bytes)
+  addSettled(lane, 'damaged', endSeq - firstSeq)
   chunkDeleted(lane, firstSeq, endSeq - firstSeq)
-  state.openBytes -= bytes
-  putTotals(lane, ops)
 }
 
 function report({ counters, emit }: SpoolState, lane: Lane, { firstSeq, endSeq, raw, what }: Damage): void {

@@ -5,12 +5,13 @@
 import { eachFrame } from '../chunk-log/chunk-codec.ts'
 import { readRun } from '../chunk-log/chunk-log.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
-import { addSettled, chunkDeleted, putTotals, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
+import { addSettled, chunkDeleted, putTotals, setHead, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
 import { putReceipt, receiptsCommitted } from '../chunk-log/receipt-queue.ts'
 import { payloadIdIn } from '../../domain/payload.ts'
 import type { PendingLimits, PendingPayload, PendingRange, PendingRun } from '../return-calls.ts'
 import type { Session } from '../session-state.ts'
 import type { StoreOp } from '../../storage/storage.ts'
+import { stepOverGaps } from './seal.ts'
 
 /** Waits for the seals of the lane, which can cut chunks, and they for it. */
 export function readPending(session: Session, lane: Lane, limits: PendingLimits): Promise<PendingRun | null> {
@@ -86,6 +87,7 @@ async function returnNow(
       receiptsCommitted(session.receipts)
     },
   })
+  await stepOverGaps(session, lane)
   compactor.afterSettle(lane)
   return true
 }
@@ -102,11 +104,10 @@ function removeRange(
     session.recent.drop(lane.id, firstSeq)
   }
   const last = chunks.at(-1)!
-  lane.sealSeq = endSeq
-  lane.sealBytes = last.startBytes + last.bytes
   lane.refs = lane.refs.filter(({ firstSeq }) => firstSeq >= endSeq)
   lane.refsEnd = Math.max(lane.refsEnd, endSeq)
   addSettled(lane, 'requeued', payloads, bytes)
   session.openBytes -= bytes
+  setHead(session, lane, endSeq, last.startBytes + last.bytes)
   lane.drainedBytes += bytes
 }

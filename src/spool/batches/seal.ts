@@ -9,13 +9,13 @@
 import { assert } from '../../std/assert.ts'
 import { eachFrame, splitChunk, type Chunk } from '../chunk-log/chunk-codec.ts'
 import { readRun } from '../chunk-log/chunk-log.ts'
-import { addRef, dropRefs, putChunk, refOf, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
+import { addRef, dropRefs, putChunk, refOf, setHead, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
 import { setClaim } from '../chunk-log/lane-claims.ts'
 import type { Session, SpoolState } from '../session-state.ts'
 import type { Batch, SealLimits } from '../types.ts'
 import { bodyBytes } from './batch-body.ts'
 import { newClaim, putClaim } from './claim.ts'
-import { setDamageAside, skipGap } from './damage-quarantine.ts'
+import { stepOver } from './damage-quarantine.ts'
 
 /** Read ahead when sealing from the disk: several batches at once, within the bound of the recent chunks. */
 const readAheadBytes = 4 * 1024 * 1024
@@ -61,6 +61,7 @@ async function claimNow(session: Session, lane: Lane, limits: SealLimits): Promi
   if (refs.length === 0) return null
   const claimed = claim(session, lane, { refs, pieces: pieces ?? [] }, limits)
   if (pieces !== null) await claimed.durable
+  await stepOverGaps(session, lane)
   return claimed
 }
 
@@ -153,9 +154,8 @@ function claim(
   const { batch } = added
   const left = pieces.slice(1).map(({ ref }) => ref)
   lane.refs.splice(0, refs.length, ...left)
-  lane.sealSeq = batch.endSeq
-  lane.sealBytes = last.startBytes + last.bytes
   setClaim(lane, added)
+  setHead(session, lane, batch.endSeq, last.startBytes + last.bytes)
   const durable = session.committer.commit({
     prepare(ops) {
       for (const { ref, chunk } of pieces) {
@@ -166,6 +166,11 @@ function claim(
     },
   })
   return { batch, durable }
+}
+
+/** Nobody seals a lane for a gap at its head, where nothing else is pending. */
+export async function stepOverGaps(session: Session, lane: Lane): Promise<void> {
+  if (lane.gapPayloads > 0 && lane.refs.length === 0) await loadRefs(session, lane)
 }
 
 /**
@@ -183,8 +188,7 @@ export async function loadRefs(session: Session, lane: Lane, bytesMax = readAhea
       // A claim must not span what cannot be read: the batch ends here. The damage is set aside once it is at
       // the head of the lane.
       if (lane.refs.length > 0) break
-      if (finding.kind === 'gap') await skipGap(session, lane, finding)
-      else await setDamageAside(session, lane, finding)
+      await stepOver(session, lane, finding)
     }
     loaded = true
   }

@@ -68,7 +68,7 @@ export type Lane = {
   nextBytes: number
   committedSeq: number
   committedBytes: number
-  /** First number that no batch claims. */
+  /** First number that no batch claims, and the payload bytes before it. Changed by setHead only. */
   sealSeq: number
   sealBytes: number
   settled: Record<SettledKind, PayloadSum>
@@ -239,10 +239,22 @@ export function adjustWalk(walk: Walk | null, firstSeq: number, count: number, b
   walk.bytes -= bytes
 }
 
-/** Counts payloads as settled. `bytes` are payload bytes. */
-export function addSettled(lane: Lane, kind: SettledKind, payloads: number, bytes: number): void {
+/** Counts payloads as settled. `bytes` are those of payloads that can be read: setHead adds the others. */
+export function addSettled(lane: Lane, kind: SettledKind, payloads: number, bytes = 0): void {
   lane.settled[kind].payloads += payloads
   lane.settled[kind].bytes += bytes
+}
+
+/**
+ * Moves the head of a lane to a number, before which the lane has had so many payload bytes. Those that are
+ * neither claimed nor settled went with payloads that are damaged or missing.
+ */
+export function setHead(state: { openBytes: number }, lane: Lane, seq: number, bytes: number): void {
+  lane.sealSeq = seq
+  lane.sealBytes = bytes
+  const lostBytes = bytes - lane.claimed.bytes - settledBytes(lane.settled)
+  addSettled(lane, 'damaged', 0, lostBytes)
+  state.openBytes -= lostBytes
 }
 
 export function settledPayloads(settled: Record<SettledKind, PayloadSum>): number {

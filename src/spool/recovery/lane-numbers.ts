@@ -29,8 +29,8 @@ export type LaneEnd = {
   /** End of the last chunk that can be read. */
   seq: number
   bytes: number
-  /** A damaged chunk behind that. */
-  damaged: { firstSeq: number; value: Buffer } | null
+  /** First numbers of the damaged chunks behind that. */
+  damaged: number[]
   /** A block behind that cannot be read. */
   isUnreadable: boolean
   /** The totals were lost, and so many open payloads were found. What is not open is unexplained. */
@@ -116,7 +116,7 @@ function markedLane({ mark: { found } }: SpoolState, lane: LaneId): MarkedLane |
 async function endOf(state: SpoolState, lane: Lane): Promise<LaneEnd> {
   const { store } = state
   const range = seqRange(table.chunks, lane.id, 0, lastSeq)
-  const end: LaneEnd = { seq: 0, bytes: 0, damaged: null, isUnreadable: false, recounted: null }
+  const end: LaneEnd = { seq: 0, bytes: 0, damaged: [], isUnreadable: false, recounted: null }
   try {
     // Back to one that can be read: it says how many bytes the lane has.
     for (let lt: Buffer | null = range.lt; lt !== null;) {
@@ -128,9 +128,9 @@ async function endOf(state: SpoolState, lane: Lane): Promise<LaneEnd> {
           if (end.seq === 0) lt = key
         }
     }
+    end.damaged = []
     // LevelDB steps over a damaged block, and says so only at the end of an iteration.
-    const restSeq = Math.max(end.damaged?.firstSeq ?? end.seq, lane.sealSeq)
-    const rest = { ...range, gte: seqKey(table.chunks, lane.id, restSeq) }
+    const rest = { ...range, gte: seqKey(table.chunks, lane.id, Math.max(end.seq, lane.sealSeq)) }
     for await (const page of store.pages(rest)) for (const [key, value] of page) addEnd(end, key, value)
     return end
   } catch (error) {
@@ -149,8 +149,11 @@ async function endOf(state: SpoolState, lane: Lane): Promise<LaneEnd> {
 function addEnd(end: LaneEnd, key: Buffer, value: Buffer): void {
   if (!isSeqKey(key)) return
   const chunk = readChunk(key, value)
-  end.damaged = chunk === null ? { firstSeq: seqOf(key), value } : null
-  if (chunk === null) return
+  if (chunk === null) {
+    end.damaged.push(seqOf(key))
+    return
+  }
+  end.damaged = []
   end.seq = seqOf(key) + chunk.count
   end.bytes = chunk.startBytes + chunk.bytes
 }
@@ -159,28 +162,33 @@ function addEnd(end: LaneEnd, key: Buffer, value: Buffer): void {
  * Makes the end of a lane certain. Its claims must be known. `isMarkCurrent`: the database is not ahead of
  * the mark, so nothing follows what the mark counts.
  */
-export function closeEnd(
+export async function closeEnd(
   state: SpoolState,
   lane: Lane,
   { end, isMarkCurrent }: { end: LaneEnd; isMarkCurrent: boolean },
   repairs: StoreOp[],
-): void {
+): Promise<void> {
   const marked = markedLane(state, lane.id)
   const knownSeq = Math.max(lane.nextSeq, marked?.nextSeq ?? 0)
-  const { damaged } = end
   if (end.isUnreadable) {
     extend(lane, knownSeq)
     if (!isMarkCurrent) addGap(lane, damagedStride, 'unexplained', repairs)
     return
   }
-  // It is set aside when the head of the lane gets there.
-  if (damaged !== null && knownSeq > damaged.firstSeq) extend(lane, knownSeq)
-  else if (damaged !== null && isMarkCurrent) {
-    // Nothing was numbered so far: its key is damaged, and what it held is missing where it was.
-    setMisplacedAside(state, seqKey(table.chunks, lane.id, damaged.firstSeq), damaged.value, repairs)
-    closeTail(state, lane, end, repairs)
-  } else if (damaged !== null) setLastAside(state, lane, damaged, repairs)
-  else closeTail(state, lane, end, repairs)
+  const beyond = end.damaged.filter((firstSeq) => firstSeq >= knownSeq)
+  const last = beyond.at(-1)
+  if (last !== undefined && !isMarkCurrent) await setLastAside(state, lane, last, repairs)
+  else {
+    // Nothing was numbered so far: the key is damaged, and what it held is missing where it was.
+    for (const firstSeq of beyond) {
+      const key = seqKey(table.chunks, lane.id, firstSeq)
+      const { value } = await readOne(state.store, key)
+      if (value !== undefined) setMisplacedAside(state, key, value, repairs)
+    }
+    // Other damaged chunks are set aside when the head of the lane gets there.
+    if (beyond.length < end.damaged.length) extend(lane, knownSeq)
+    else closeTail(state, lane, end, repairs)
+  }
   if (end.recounted !== null && marked === undefined) addGap(lane, damagedStride, 'unexplained', repairs)
 }
 
@@ -207,12 +215,13 @@ function extend(lane: Lane, nextSeq: number): void {
   raiseNumbers(lane, nextSeq)
 }
 
-function setLastAside(
+async function setLastAside(
   state: SpoolState,
   lane: Lane,
-  { firstSeq, value }: { firstSeq: number; value: Buffer },
+  firstSeq: number,
   repairs: StoreOp[],
-): void {
+): Promise<void> {
+  const { value = Buffer.alloc(0) } = await readOne(state.store, seqKey(table.chunks, lane.id, firstSeq))
   const payloads = plausibleCount(value)
   repairs.push({ type: 'put', key: seqKey(table.damaged, lane.id, firstSeq), value })
   repairs.push({ type: 'del', key: seqKey(table.chunks, lane.id, firstSeq) })

@@ -34,7 +34,7 @@ export async function recountLane(state: SpoolState, lane: Lane, shown: Shown): 
   if (marked !== undefined) {
     lane.nextSeq = Math.max(lane.nextSeq, marked.nextSeq)
     const payloads = Math.min(lane.nextSeq, Math.max(open.payloads, marked.open))
-    addSettled(lane, 'unexplained', lane.nextSeq - payloads, lane.nextBytes - open.bytes)
+    addSettled(lane, 'unexplained', lane.nextSeq - payloads)
     lane.sealSeq = open.firstSeq ?? lane.nextSeq
     report(state, lane, { totals, gone: 0, damaged: 0 })
     return open.payloads
@@ -43,9 +43,9 @@ export async function recountLane(state: SpoolState, lane: Lane, shown: Shown): 
   const claimed = claims.reduce((sum, { firstSeq, endSeq }) => sum + endSeq - firstSeq, 0)
   const gone = Math.max(0, lane.sealSeq - claimed - open.unclaimed)
   const damaged = totals === 'missing' ? gone : 0
-  addSettled(lane, totals === 'missing' ? 'damaged' : 'unexplained', gone, lane.nextBytes - open.bytes)
+  addSettled(lane, totals === 'missing' ? 'damaged' : 'unexplained', gone)
   // They were counted when they were found.
-  addSettled(lane, 'damaged', open.gapPayloads, 0)
+  addSettled(lane, 'damaged', open.gapPayloads)
   state.counters.damaged += damaged
   report(state, lane, { totals, gone, damaged })
   return open.payloads

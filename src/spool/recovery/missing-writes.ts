@@ -91,7 +91,7 @@ export function addGap(lane: Lane, payloads: number, kind: SettledKind | null, r
     const key = seqKey(table.chunks, lane.id, firstSeq)
     repairs.push({ type: 'put', key, value: gapRecord(key, payloads, lane.nextBytes) })
   }
-  if (kind !== null) addSettled(lane, kind, payloads, 0)
+  if (kind !== null) addSettled(lane, kind, payloads)
   putTotals(lane, repairs)
 }
 

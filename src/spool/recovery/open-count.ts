@@ -12,7 +12,6 @@ import type { Session, Shelf } from '../session-state.ts'
 
 export type OpenCount = {
   payloads: number
-  bytes: number
   firstSeq: number | null
   gapPayloads: number
   /** Payloads before `claimsEnd` that no claim holds. */
@@ -29,7 +28,6 @@ export async function countOpen(
 ): Promise<OpenCount> {
   const count: OpenCount = {
     payloads: 0,
-    bytes: 0,
     firstSeq: null,
     gapPayloads: 0,
     unclaimed: 0,
@@ -46,7 +44,6 @@ export async function countOpen(
       const chunk = readChunk(key, value)
       const payloads = chunk?.kind === 'chunk' ? chunk.count : 0
       count.payloads += payloads
-      count.bytes += chunk?.bytes ?? 0
       if (chunk?.kind === 'gap') count.gapPayloads += chunk.count
       while (claim < claims.length && (claims[claim]?.endSeq ?? 0) <= seq) claim += 1
       const isClaimed = seq >= (claims[claim]?.firstSeq ?? Number.POSITIVE_INFINITY)

@@ -33,7 +33,7 @@ import {
   tableRange,
   writeCountLane,
 } from '../chunk-log/key-layout.ts'
-import { settledBytes, settledPayloads, type Lane } from '../chunk-log/lane.ts'
+import { setHead, settledBytes, settledPayloads, type Lane } from '../chunk-log/lane.ts'
 import {
   claimRecord,
   deadLetterRecord,
@@ -70,7 +70,7 @@ export async function recover(state: SpoolState, manifest: string | null): Promi
   chooseLiveLanes(state, repairs)
   await recoverClaims(state, found, repairs)
   const isMarkCurrent = compared !== null && writes !== null && writes <= compared.mark.writes
-  for (const [lane, end] of ends) closeEnd(state, lane, { end, isMarkCurrent }, repairs)
+  for (const [lane, end] of ends) await closeEnd(state, lane, { end, isMarkCurrent }, repairs)
   if (compared !== null) closeGaps(state, compared, repairs)
   await recoverDeadLetters(state, repairs)
   await recoverShelves(state, repairs)
@@ -78,7 +78,10 @@ export async function recover(state: SpoolState, manifest: string | null): Promi
   await recoverState(state, repairs)
   await recoverWindow(state, repairs)
   await recoverJournal(state, repairs)
-  for (const lane of state.lanes.values()) state.openBytes += lane.nextBytes - settledBytes(lane.settled)
+  for (const lane of state.lanes.values()) {
+    state.openBytes += lane.nextBytes - settledBytes(lane.settled)
+    setHead(state, lane, lane.sealSeq, await startBytesFrom(state.store, lane))
+  }
   const counted = Math.max(writes ?? 0, compared?.mark.writes ?? 0)
   // Before the repairs: what a crash in between leaves is found again.
   state.mark.start(state, { instance, writes: counted })
@@ -159,24 +162,18 @@ async function recoverClaims(state: SpoolState, { claims }: FoundLanes, repairs:
   for (const lane of state.lanes.values()) {
     lane.nextSeq = Math.max(lane.nextSeq, lane.sealSeq)
     await repairClaims(state, lane, dropped.get(lane) ?? new Set(), repairs)
-    await finishLane(state, lane)
+    lane.committedSeq = lane.nextSeq
+    lane.appendedSeq = lane.nextSeq
+    lane.committedBytes = lane.nextBytes
+    lane.refsEnd = lane.sealSeq
+    lane.openPayloads = lane.nextSeq - settledPayloads(lane.settled)
   }
-}
-
-async function finishLane(state: SpoolState, lane: Lane): Promise<void> {
-  lane.committedSeq = lane.nextSeq
-  lane.appendedSeq = lane.nextSeq
-  lane.committedBytes = lane.nextBytes
-  lane.refsEnd = lane.sealSeq
-  lane.sealBytes = await startBytesFrom(state.store, lane)
-  lane.openPayloads = lane.nextSeq - settledPayloads(lane.settled)
 }
 
 async function startBytesFrom(store: Store, lane: Lane): Promise<number> {
   if (lane.sealSeq >= lane.committedSeq) return lane.committedBytes
-  // Everything before it is settled or claimed.
-  const before = settledBytes(lane.settled) + lane.claimed.bytes
-  return (await startBytesAt(store, lane.id, lane.sealSeq)) ?? Math.min(before, lane.committedBytes)
+  const known = settledBytes(lane.settled) + lane.claimed.bytes
+  return (await startBytesAt(store, lane.id, lane.sealSeq)) ?? known
 }
 
 async function recoverDeadLetters(state: SpoolState, repairs: StoreOp[]): Promise<void> {

@@ -60,7 +60,7 @@ export async function repairClaims(
 
 /** Sealed payloads of which neither a claim nor a chunk can be read. */
 function countMissing(state: SpoolState, lane: Lane, payloads: number, repairs: StoreOp[]): void {
-  addSettled(lane, 'damaged', payloads, 0)
+  addSettled(lane, 'damaged', payloads)
   putTotals(lane, repairs)
   state.counters.damaged += payloads
   const what = 'payloads of a batch without a record are missing'

@@ -4,6 +4,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { State } from '../../../src/domain/condition-state.ts'
 import type { ProviderName } from '../../../src/domain/ids.ts'
 import type { ShelfName } from '../../../src/domain/kept-store.ts'
 import { allKeys, laneOf, table } from '../../../src/spool/chunk-log/key-layout.ts'
@@ -96,7 +97,7 @@ async function expectStart(
   before: SpoolWorld,
   { payloads = [], isSilent = false }: Loss,
   keys: Buffer[] = [],
-): Promise<SpoolWorld> {
+): Promise<SpoolWorld & { statesAtStart: State[] }> {
   const { path, clock } = before
   const openStore = keys.length === 0 ? openLevelStore : withDamagedBlock(openLevelStore, keys)
   const world = await openSpoolWorld({
@@ -108,16 +109,19 @@ async function expectStart(
   const { spool, events } = world
   for (let n = 0; n < 20; n += 1) await clock.advance(100)
   const lanes = spool.lanes()
+  const statesAtStart = [...spool.states()]
   // Every number is given once: the next payload follows.
   expect(await world.publish('new')).toBeNull()
   const delivered = await deliverAll(world.spool)
   expect(isSilent || events.some(({ kind }) => reported.includes(kind))).toBe(true)
   expect(delivered.toSorted()).toEqual([...names.filter((name) => !payloads.includes(name)), 'new'])
-  for (const { id, appended, settled, open } of spool.lanes()) {
+  for (const { id, appended, settled, open, pendingBytes, sealedBytes } of spool.lanes()) {
     expect({ lane: id, open, settled }).toEqual({ lane: id, open: 0, settled: appended })
+    expect({ lane: id, pendingBytes, sealedBytes }).toEqual({ lane: id, pendingBytes: 0, sealedBytes: 0 })
     expect(appended).toBeGreaterThanOrEqual(lanes.find((lane) => lane.id === id)?.appended ?? 0)
   }
-  return world
+  expect(spool.totals().openBytes).toBe(0)
+  return { ...world, statesAtStart }
 }
 
 async function expectBesides(
@@ -237,7 +241,7 @@ describe('a start without the high-water mark', () => {
         await damage(before, key, 'missing')
     await rm(join(before.path, 'mark'))
     const world = await expectStart(before, {})
-    expect([...world.spool.states()]).toMatchObject([{ code: 'LANE_UNKNOWN', lane: 3, payloads: 4 }])
+    expect(world.statesAtStart).toMatchObject([{ code: 'LANE_UNKNOWN', lane: 3, payloads: 4 }])
     expect(world.spool.lanes().map(({ id, provider }) => [id, provider])).toEqual([
       [1, 'default'],
       [2, 'default'],
