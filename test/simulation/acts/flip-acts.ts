@@ -21,8 +21,6 @@ export type Flips = {
   /** Of keys: a process that runs may still have the chunk in memory, and never finds what it deletes. */
   readonly keys: number
   readonly values: number
-  /** Of the chunks. */
-  readonly bytes: number
 }
 
 const chunksOf = { from: '\u0010', to: '\u0011' }
@@ -34,7 +32,7 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
   const payloads: Payload[] = []
   /** Keys of chunks of which a bit has flipped: none is struck twice. */
   const struck = new Set<string>()
-  const counts = { keys: 0, values: 0, bytes: 0, reports: 0 }
+  const counts = { keys: 0, values: 0, reports: 0 }
   return {
     act,
     payloads,
@@ -47,9 +45,6 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
     },
     get values() {
       return counts.values
-    },
-    get bytes() {
-      return counts.bytes
     },
   }
 
@@ -89,7 +84,6 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
       counts.values += 1
     }
     payloads.push(...held)
-    counts.bytes += value.length
   }
 }
 
