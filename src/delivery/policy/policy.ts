@@ -44,6 +44,8 @@ export type Facts = {
   mayBeProcessed: boolean
   /** Answers 400 or 413 in a row to these bytes, before this one. */
   refusals: number
+  /** It is no longer in hand (held-batches.ts). */
+  isHeld: boolean
   /** What an earlier answer to this batch said, when it left some payloads out; else null. */
   earlierResults: PayloadResults | null
   /** Live or backfill batches in a row, before this one, with nothing accepted. */

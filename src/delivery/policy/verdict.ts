@@ -27,6 +27,7 @@
 // refused (400, 413)
 //   may have been processed before, on_refused_repeat is hold:
 //     first and second refusal      the same sealed batch again                     backoff      isolating
+//       of a held batch             held: refused_repeat                            backoff      isolating
 //     third                         held: refused_repeat                            slow         isolating
 //   more than one payload           cut under new batchIds (batch-parts.ts)         -            isolating
 //   while others are taken apart    held                                            isolation    isolating

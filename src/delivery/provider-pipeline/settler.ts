@@ -163,6 +163,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       operation,
       mayBeProcessed,
       refusals,
+      isHeld: inFlight.held !== null,
       earlierResults,
       suspects: () => suspects.among(payloads, content.payload),
       faultShare: suspects.share(),

@@ -36,8 +36,9 @@ export function judgeRefusal(refusal: Refusal, facts: Facts, policy: RetryPolicy
     return judgeRejection(refusal, facts, policy)
   const answer = `The service answers ${refusal.status} to a batch that it may have processed before`
   const why = `${answer}: ${refusal.message}`
-  if (facts.refusals + 1 < refusalsToHold) return held('backoff', 'isolating', why)
-  return held('slow', 'isolating', why, 'refused_repeat')
+  if (facts.refusals + 1 >= refusalsToHold) return held('slow', 'isolating', why, 'refused_repeat')
+  // The reason for which it is held already is not why it waits from now on.
+  return held('backoff', 'isolating', why, facts.isHeld ? 'refused_repeat' : null)
 }
 
 function judgeRejection(rejection: Rejection, facts: Facts, policy: RetryPolicy): Verdict {

@@ -172,6 +172,27 @@ describe('a 400 for a batch that the service may have processed', () => {
     expect(world.spool.batches()[0]?.held?.reason).toBe('refused_repeat')
   })
 
+  test('names that as the reason of a batch that was held for another one', async () => {
+    world = await createDeliveryWorld({ startNow: false })
+    ;[poison = ''] = await world.publish('poison')
+    let reply = answer(400)
+    world.service.answer((one) => (one.payloadIds.includes(poison) ? reply : answer(503)))
+    world.delivery.start()
+    await world.pass(5000)
+    expect(world.spool.batches()[0]?.held?.reason).toBe('not_accepted')
+    reply = answer(503)
+    await world.pass(30 * minuteMs)
+    reply = answer(400)
+    world.service.answer((one) => (one.payloadIds.includes(poison) ? reply : acceptAll(one)))
+    await world.publish('x', 'y')
+    const refused = () =>
+      world.service.received.filter(({ payloadIds }) => payloadIds.includes(poison)).length
+    const before = refused()
+    while (refused() === before) await world.pass(1000)
+    await world.pass(1000)
+    expect(world.states('BATCHES_HELD')).toMatchObject([{ reason: 'refused_repeat' }])
+  })
+
   test.each([
     ['the config says split', 'reset' as const, { onRefusedRepeat: 'split' as const }],
     ['the first submission never reached the service', 'no connection' as const, {}],

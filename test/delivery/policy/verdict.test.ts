@@ -32,6 +32,7 @@ const facts: Facts = {
   role: { kind: 'live' },
   mayBeProcessed: false,
   refusals: 0,
+  isHeld: false,
   earlierResults: null,
   emptyAnswers: 0,
   acceptedLately: true,
