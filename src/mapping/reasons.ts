@@ -18,7 +18,8 @@ export const unmappableReasons = {
   RECORD_CHANGED: 'The record that was kept is not at its place in the list any more: `each` was changed.',
   TOO_MANY: 'The message has more records, values or different keys than a message may have.',
   NO_NAME: 'The name of a value of a source with `coalesce` is missing or empty.',
-  TOO_LARGE: 'A value is too large to be collected, or a message has more bytes than `max_unpacked_bytes`.',
+  TOO_LARGE:
+    'A value is too large to be collected, or a message has more bytes than `max_unpacked_bytes` or `max_records` allow.',
   DAMAGED_STATE: 'Collected values cannot be read any more; the bytes are kept.',
   UNKNOWN_PROVIDER: 'The config has no provider of this name.',
   EXPRESSION_LIMIT: 'An expression of the source needs more steps for this message than it may have.',

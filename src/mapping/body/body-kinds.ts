@@ -6,7 +6,7 @@ import { decodeCbor } from '../binary-values/cbor.ts'
 import { decodeMessagePack } from '../binary-values/message-pack.ts'
 import { isRecord } from '../path/path-eval.ts'
 import type { Decoded } from '../types.ts'
-import { markedCharset } from './text-charset.ts'
+import { firstBadByte, markedCharset } from './text-charset.ts'
 
 type Kind = { looksLike: string; option: string; holds(bytes: Buffer): boolean }
 
@@ -85,8 +85,14 @@ function holdsRecords(bytes: Buffer, decode: (bytes: Buffer) => Decoded): boolea
   return records.length > 0 && records.every((record) => isRecord(record) && Object.keys(record).length > 0)
 }
 
-/** Letters of ASCII and bytes that are not UTF-8, and no control characters but those of texts. */
+/**
+ * Letters of ASCII and bytes that are not UTF-8, and no control characters but those of texts: around the
+ * first byte that is not UTF-8.
+ */
 function isLatin1(bytes: Buffer): boolean {
-  if (isUtf8(bytes) || /[^\0-\x7f\uFFFD]/.test(bytes.toString())) return false
-  return !/[^\0\t\n\r -\u{FF}]/u.test(bytes.toString('latin1'))
+  if (isUtf8(bytes)) return false
+  const at = firstBadByte(bytes)
+  const around = bytes.subarray(Math.max(0, at - 2048), at + 2048)
+  if (/[^\0-\x7f\uFFFD]/.test(around.toString())) return false
+  return !/[^\0\t\n\r -\u{FF}]/u.test(around.toString('latin1'))
 }

@@ -1,7 +1,7 @@
 // body.ts: what is done with the bytes of a message before its encoding reads them: `compression`, `charset`.
 // The entry file of the folder.
 //
-//   bytes -> unpacked -> text in UTF-8 -> the encoding
+//   bytes -> unpacked -> text in UTF-8, unless the encoding is binary -> the encoding
 //
 // A message that does not begin like gzip or zlib is read as it is, since devices that learn to compress do
 // so one by one. What is refused says which other options would read it (body-kinds.ts).
@@ -12,9 +12,9 @@ import { messageOf } from '../../std/gateway-error.ts'
 import { bounded } from '../../std/quote.ts'
 import { refused } from '../reasons.ts'
 import type { Decode, Decoded } from '../types.ts'
-import type { BodyLimits } from './body-limits.ts'
+import { tooManyBytes, type BodyLimits } from './body-limits.ts'
 import { isGzip, isZlib, kindHint } from './body-kinds.ts'
-import { utf8Of, type Charset } from './text-charset.ts'
+import { firstBadByte, utf8Of, type Charset } from './text-charset.ts'
 
 export const compressions = ['gzip', 'zlib', 'deflate'] as const
 
@@ -32,27 +32,33 @@ export type BodyOptions = {
 
 /** `decode` with the options of a source. */
 export function compileBody(decode: Decode, options: BodyOptions): Decode {
-  const { compression, charset, limits } = options
+  const { compression, isText, limits } = options
   return (bytes) => {
+    if (bytes.length > limits.bytesMax) return tooManyBytes(limits)
     const plain = compression === undefined ? bytes : plainOf(bytes, compression, limits)
     if (!Buffer.isBuffer(plain)) return plain
-    const text = charset === undefined ? plain : utf8Of(plain, charset)
-    const decoded = hinted(decode(text, limits), plain, options)
-    const isDoubtful =
-      charset === 'latin1' && text !== plain && decoded.kind === 'value' && isOtherUtf8(plain)
-    return isDoubtful ? { ...decoded, flagged: 'text|UTF-8, read as latin1' } : decoded
+    const decoded = isText ? decodedText(plain, decode, options) : decode(plain, limits)
+    if (decoded.kind !== 'refused' || decoded.reason === 'TOO_MANY') return decoded
+    const hint = kindHint(plain, options)
+    return hint === null ? decoded : refused(decoded.reason, `${decoded.detail} ${hint}`)
   }
+}
+
+function decodedText(bytes: Buffer, decode: Decode, { charset, limits }: BodyOptions): Decoded {
+  const text = utf8Of(bytes, charset)
+  const decoded = decode(text, limits)
+  if (!isUtf8(text)) {
+    const badByteAt = firstBadByte(text) + 1
+    if (decoded.kind === 'value') return { ...decoded, badByteAt, omitted: ['text|not UTF-8'] }
+    return refused('NOT_UTF8', `The message is not UTF-8 from byte ${badByteAt} on.`)
+  }
+  const isDoubtful = charset === 'latin1' && text !== bytes && decoded.kind === 'value' && isOtherUtf8(bytes)
+  return isDoubtful ? { ...decoded, flagged: 'text|UTF-8, read as latin1' } : decoded
 }
 
 /** Texts of Latin-1 with letters beyond ASCII are UTF-8 by chance only, once in many thousands. */
 function isOtherUtf8(bytes: Buffer): boolean {
   return !isAscii(bytes) && isUtf8(bytes)
-}
-
-function hinted(decoded: Decoded, bytes: Buffer, options: BodyOptions): Decoded {
-  if (decoded.kind !== 'refused' || decoded.reason === 'TOO_MANY') return decoded
-  const hint = kindHint(bytes, options)
-  return hint === null ? decoded : refused(decoded.reason, `${decoded.detail} ${hint}`)
 }
 
 function plainOf(bytes: Buffer, compression: Compression, limits: BodyLimits): Buffer | Refused {

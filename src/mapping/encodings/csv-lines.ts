@@ -5,21 +5,17 @@
 // all others are. A quote that is never closed is a character like any other: trackers send such quotes, and
 // the reader of device tables refuses them (../devices/csv.ts).
 
-import { isUtf8 } from 'node:buffer'
-import { tooManyValues, usualLimits, type BodyLimits } from '../body/body-limits.ts'
+import { tooManyValues, usualLimits } from '../body/body-limits.ts'
 import type { Decode, Decoded } from '../types.ts'
 import { plainTextIn } from './plain-text.ts'
-import { decodeWithCharset } from '../body/text-charset.ts'
 
 export type Separator = ',' | ';' | '\t'
 
 export function csvDecoder(separator: Separator): Decode {
-  const decode: Decode = (bytes, limits = usualLimits) =>
-    isUtf8(bytes) ? decodeCsv(bytes, separator, limits) : decodeWithCharset(bytes, decode, limits)
-  return decode
+  return (bytes, limits) => decodeCsv(bytes, separator, limits)
 }
 
-function decodeCsv(bytes: Buffer, separator: Separator, limits: BodyLimits): Decoded {
+function decodeCsv(bytes: Buffer, separator: Separator, limits = usualLimits): Decoded {
   const text = plainTextIn(bytes)
   const lines: { fields: string[] }[] = []
   const reader = { text, separator, at: 0, left: limits.valuesMax }

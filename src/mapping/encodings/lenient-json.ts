@@ -3,19 +3,17 @@
 // Accepted: a byte order mark, NULs and blanks after the end, bare `nan`, `inf`, `Infinity` for a missing
 // value (they become null), and several objects behind each other, on lines of their own or not (a list). A
 // broken one of them is its text in the list, up to the next line that begins with `{`.
-// Bytes that are not UTF-8 become U+FFFD (../body/text-charset.ts). An empty message is empty, not wrong.
+// Bytes that are not UTF-8 become U+FFFD (../body/body.ts). An empty message is empty, not wrong.
 // Refused: anything else that is not JSON, with what JSON.parse says; nesting deeper, and more different
 // keys, than any device needs.
 //
 // A whole number that a double cannot hold becomes the text of its digits: as a name or a text it is exact
 // then, and as a number it is left out. Other numbers are doubles.
 
-import { isAscii, isUtf8 } from 'node:buffer'
 import { bounded, visible } from '../../std/quote.ts'
 import { refused } from '../reasons.ts'
 import { tooManyValues, usualLimits } from '../body/body-limits.ts'
 import type { Decoded } from '../types.ts'
-import { decodeWithCharset } from '../body/text-charset.ts'
 
 const levelsMax = 256
 
@@ -23,8 +21,6 @@ const levelsMax = 256
 const shallowBytes = 2 * levelsMax
 
 export function decodeJson(bytes: Buffer, limits = usualLimits): Decoded {
-  const isPlain = isAscii(bytes)
-  if (!isPlain && !isUtf8(bytes)) return decodeWithCharset(bytes, decodeJson, limits)
   const end = trimmedEnd(bytes)
   const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
   if (end <= start) return { kind: 'empty' }
@@ -34,7 +30,7 @@ export function decodeJson(bytes: Buffer, limits = usualLimits): Decoded {
       return refused('TOO_DEEP', `The message nests objects and lists more than ${levelsMax} levels deep.`)
     if (values > limits.valuesMax) return tooManyValues(limits)
   }
-  const text = bytes.toString(isPlain ? 'latin1' : 'utf8', start, end)
+  const text = bytes.toString('utf8', start, end)
   if (text.length > fewKeysLength && hasTooManyKeys(text))
     return refused('TOO_MANY', `The message has more than some ${keysMax} different keys.`)
   try {
@@ -59,6 +55,9 @@ function parse(text: string): unknown {
   return JSON.parse(large.test(text) ? text.replaceAll(textOrLarge, withDigits) : text)
 }
 
+/** A word that may be a bare `nan` or `inf`. */
+const nonFinite = /(?:^|[:,[\s])-?(?:nan|inf)/i
+
 /**
  * A text, which stays as it is, also one without an end; or a bare `nan`, `inf`, `infinity` in any case, with
  * or without a minus. It follows a colon, comma, bracket or blank, and is no part of a word or number.
@@ -69,8 +68,12 @@ function withDigits(found: string): string {
   return found.startsWith('"') || Number.isSafeInteger(Number(found)) ? found : `"${found}"`
 }
 
+function withNull(found: string): string {
+  return found.startsWith('"') ? found : 'null'
+}
+
 function decodeLeniently(text: string): Decoded {
-  const repaired = text.replaceAll(textOrNonFinite, (found) => (found.startsWith('"') ? found : 'null'))
+  const repaired = nonFinite.test(text) ? text.replaceAll(textOrNonFinite, withNull) : text
   const whole = read(repaired)
   if (typeof whole !== 'string') return { kind: 'value', value: whole.value }
   return decodeObjects(repaired) ?? refused('NOT_JSON', whole)
@@ -128,23 +131,23 @@ function objectEnd(text: string, start: number): number {
   let depth = 0
   let inText = false
   /** The last sign that is no blank: an object begins behind some of them only. */
-  let before = ':'
+  let before = 0x3a
   for (let at = start; at < text.length; at += 1) {
-    const sign = text[at]!
+    const unit = text.charCodeAt(at)
     if (inText) {
-      if (sign === '\\') at += 1
-      else if (sign === '"') inText = false
-      else if (sign < ' ') return at
+      if (unit === 0x5c) at += 1
+      else if (unit === 0x22) inText = false
+      else if (unit < 0x20) return at
       continue
     }
-    if (isBlank(text.charCodeAt(at))) continue
-    if (sign === '"') inText = true
-    else if (sign === '{' || sign === '[') {
-      if (!':,['.includes(before)) return at
+    if (isBlank(unit)) continue
+    if (unit === 0x22) inText = true
+    else if (unit === 0x7b || unit === 0x5b) {
+      if (before !== 0x3a && before !== 0x2c && before !== 0x5b) return at
       depth += 1
-    } else if (sign === '}' || sign === ']') depth -= 1
+    } else if (unit === 0x7d || unit === 0x5d) depth -= 1
     if (depth <= 0) return at + 1
-    before = sign
+    before = unit
   }
   return text.length
 }

@@ -3,18 +3,14 @@
 //   text     { value: "..." }   the text, without a byte order mark and NULs at the end
 //   scalar   { value: "..." }   also without the blanks around it; { value: null } where nothing is left
 
-import { isUtf8 } from 'node:buffer'
 import type { Decoded } from '../types.ts'
-import { decodeWithCharset } from '../body/text-charset.ts'
 
 export function decodeText(bytes: Buffer): Decoded {
-  if (!isUtf8(bytes)) return decodeWithCharset(bytes, decodeText)
   const value = plainTextIn(bytes)
   return value === '' ? { kind: 'empty' } : { kind: 'value', value: { value } }
 }
 
 export function decodeScalar(bytes: Buffer): Decoded {
-  if (!isUtf8(bytes)) return decodeWithCharset(bytes, decodeScalar)
   const value = plainTextIn(bytes).trim()
   return { kind: 'value', value: { value: value === '' ? null : value } }
 }

@@ -175,8 +175,9 @@ export const presetShape = {
     .default(1000)
     .describe(
       'Number of elements that `each` may select in one message. A message with more becomes a dead letter ' +
-        '(TOO_MANY), and so does one with more than 128 values for each of them: raise this number and requeue it, or have the sender make smaller messages. All payloads ' +
-        'of a message are written at once, so a larger number needs more memory.',
+        '(TOO_MANY), and so does one with more than 128 values, or 2 KiB (TOO_LARGE), for each of them. Raise this number and ' +
+        'requeue it, or have the sender make smaller messages. All payloads of a message are written at once, so a ' +
+        'larger number needs more memory; and while a message is read, all others wait.',
     ),
   when: text(4096)
     .meta({ examples: ['lat != null && sat >= 3', 'topic.event == "vp"'] })

@@ -4,7 +4,7 @@
 // never allocated (protobuf/).
 
 import { unpacked } from '../body/body.ts'
-import { usualLimits } from '../body/body-limits.ts'
+import { tooManyBytes, usualLimits } from '../body/body-limits.ts'
 import { isRefused, readMessage, typesOf, type Long, type Refused } from '../protobuf/protobuf.ts'
 
 /** A missing field reads as zero, false or '', and is no own property. */
@@ -67,6 +67,7 @@ const compressed = 'SPBV1.0_COMPRESSED'
 
 /** Total: no bytes make it throw. */
 export function readPayload(bytes: Buffer, limits = usualLimits): WirePayload | Refused {
+  if (bytes.length > limits.bytesMax) return tooManyBytes(limits)
   const outer = readMessage(schema, bytes)
   if (isRefused(outer)) return outer
   const payload = outer as WirePayload & { uuid: string; body: Buffer }

@@ -38,7 +38,6 @@ describe('a scalar', () => {
 })
 
 describe('JSON', () => {
-  // ASCII is read in another way than the rest.
   test.each(['Helsinki', '~\u007F', 'Itäkeskus', '\u0080', 'Łódź', '東京', '🚚'])(
     '%j is read as it is',
     (text) => {

@@ -112,7 +112,7 @@ describe('malicious values', () => {
     },
   )
 
-  test.each([10_000, 1_000_000])('%d levels are TOO_DEEP, at once', (levels) => {
+  test.each([10_000, 300_000])('%d levels are TOO_DEEP, at once', (levels) => {
     for (const text of [
       '['.repeat(levels) + ']'.repeat(levels),
       '{"a":'.repeat(levels) + '1' + '}'.repeat(levels),
