@@ -151,6 +151,7 @@ export function createAccess(
     judged: (judgement: Judgement) => void,
   ): void {
     const { address, password, isClosed } = attempt
+    const attemptedMs = clock.monotonic()
     const expected = users.passwordOf(userName)
     if (expected === null || password === null) settle(false)
     else if (expected.kind === 'digest') settle(timingSafeEqual(digestOf(password), expected.digest))
@@ -169,7 +170,7 @@ export function createAccess(
         return
       }
       failures.note(address, expected === null ? null : userName)
-      delays.refused(address, userName, () => {
+      delays.refused({ address, userName, attemptedMs }, () => {
         if (!isClosed()) judged(refused(4, 'bad_credentials'))
       })
     }

@@ -5,7 +5,8 @@
 //   the n-th refusal in a row   delayMs * 2^(n-1), at most delayMaxMs
 //   admitted, or quiet for 10 min   the count begins again
 //
-// The wait also covers the time of the check, so the time to the answer does not tell whether a user exists.
+// The wait begins with the attempt and covers the check of the password, so the time to the answer does not
+// tell whether a user exists, while checks wait for less than `delayMs`.
 //
 // Bounds: `pairsMax` pairs of address and user are known; the one refused longest ago is forgotten.
 // `waitingMax` answers wait; at the bound the oldest is sent at once.
@@ -15,8 +16,8 @@ import type { CancelTimer, Clock } from '../../../std/clock.ts'
 export type RefusalDelays = {
   /** Whether the pair was refused lately. */
   isSuspect(address: string | null, userName: string): boolean
-  /** Calls `refuse` when the answer is due. */
-  refused(address: string | null, userName: string, refuse: () => void): void
+  /** Calls `refuse` when the answer is due. `attemptedMs`: monotonic, when the CONNECT came. */
+  refused(pair: { address: string | null; userName: string; attemptedMs: number }, refuse: () => void): void
   admitted(address: string | null, userName: string): void
   /** Answers that wait. */
   waiting(): number
@@ -44,14 +45,19 @@ export function createRefusalDelays(
     close,
   }
 
-  function refused(address: string | null, userName: string, refuse: () => void): void {
+  function refused(
+    { address, userName, attemptedMs }: Parameters<RefusalDelays['refused']>[0],
+    refuse: () => void,
+  ): void {
     const pair = pairOf(address, userName)
     const times = (knownOf(pair)?.times ?? 0) + 1
     pairs.delete(pair)
-    pairs.set(pair, { times, lastAtMs: clock.monotonic() })
+    const nowMs = clock.monotonic()
+    pairs.set(pair, { times, lastAtMs: nowMs })
     if (pairs.size > pairsMax) pairs.delete(firstOf(pairs.keys()) ?? '')
-    const answerInMs = Math.min(delayMaxMs, delayMs * 2 ** Math.min(times - 1, 20))
-    if (answerInMs === 0) {
+    const waitMs = Math.min(delayMaxMs, delayMs * 2 ** Math.min(times - 1, 20))
+    const answerInMs = attemptedMs + waitMs - nowMs
+    if (answerInMs <= 0) {
       refuse()
       return
     }

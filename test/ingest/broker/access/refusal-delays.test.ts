@@ -8,9 +8,9 @@ function openDelays() {
   const clock = createFakeClock()
   const delays = createRefusalDelays({ clock }, { delayMs: 1000, delayMaxMs: 10_000 })
   const answered: string[] = []
-  const refuse = (pair: string) => {
-    const [address = '', user = ''] = pair.split('/')
-    delays.refused(address, user, () => answered.push(pair))
+  const refuse = (pair: string, attemptedMs = clock.monotonic()) => {
+    const [address = '', userName = ''] = pair.split('/')
+    delays.refused({ address, userName, attemptedMs }, () => answered.push(pair))
   }
   return { clock, delays, answered, refuse }
 }
@@ -26,6 +26,17 @@ describe('the answer to a wrong password', () => {
       await clock.advance(1)
       expect(answered).toEqual(['a/u'])
     }
+  })
+
+  test('waits from the attempt on, however long the check took', async () => {
+    const { clock, answered, refuse } = openDelays()
+    const attemptedMs = clock.monotonic()
+    await clock.advance(300)
+    refuse('a/known', attemptedMs)
+    await clock.advance(699)
+    expect(answered).toEqual([])
+    await clock.advance(1)
+    expect(answered).toEqual(['a/known'])
   })
 
   test('does not delay another user of the address, or the user at another address', async () => {
