@@ -15,6 +15,18 @@ export function visible(text: string): string {
   return text.replace(invisible, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
 }
 
+/** A line of JSON with invisible characters as escapes of JSON: the same value. */
+export function visibleJson(line: string): string {
+  const end = line.endsWith('\n') ? line.length - 1 : line.length
+  return line.slice(0, end).replace(invisible, escapesOf) + line.slice(end)
+}
+
+function escapesOf(character: string): string {
+  return [...Array(character.length).keys()]
+    .map((index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`)
+    .join('')
+}
+
 /**
  * `text`, cut after at most `lengthMax` UTF-16 units with the number of missing units. No character is cut in
  * two: half of one is no valid text, and strict readers refuse JSON with it.

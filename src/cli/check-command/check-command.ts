@@ -5,7 +5,7 @@ import { hostname } from 'node:os'
 import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
 import { formatSize } from '../../std/quantity.ts'
-import { visible } from '../../std/quote.ts'
+import { visible, visibleJson } from '../../std/quote.ts'
 import { certificateWarnings, namesOfCertificate, type Config } from '../../config/config.ts'
 import { deliveryOptions, providerNames } from '../../delivery/config.ts'
 import { defaultProvider } from '../../domain/ids.ts'
@@ -51,7 +51,7 @@ export const checkCommand: BuildCommand = (io, done) =>
       }
       const ok = findings.every(({ state }) => state !== 'failed')
       const answer = { ok, config: summary, warnings, ...(connect && { connect: findings.map(viewOf) }) }
-      if (json) io.stdout.write(`${JSON.stringify(answer)}\n`)
+      if (json) io.stdout.write(`${visibleJson(JSON.stringify(answer))}\n`)
       done(ok ? 0 : 1)
     })
 

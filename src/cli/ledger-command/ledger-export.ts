@@ -2,7 +2,7 @@
 
 import { linesOfBlocks, operationNamed, type ShownLedger } from '../../ops/ops.ts'
 import { textOfLines } from '../../std/text-table/text-lines.ts'
-import { visible } from '../../std/quote.ts'
+import { visible, visibleJson } from '../../std/quote.ts'
 import { timesLine } from '../operation-command.ts'
 import { terminalWidth, type CommandIo } from '../terminal/terminal.ts'
 
@@ -18,7 +18,9 @@ export function exportOf(
 ): Export {
   const write = (text: string) => void stdout.write(text)
   if (csv) return csvExport(write)
-  return json ? jsonExport(write) : tableExport(write, values, terminalWidth(stdout))
+  return json
+    ? jsonExport((text) => write(text.split('\n').map(visibleJson).join('\n')))
+    : tableExport(write, values, terminalWidth(stdout))
 }
 
 type Write = (text: string) => void

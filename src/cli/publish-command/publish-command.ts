@@ -10,7 +10,7 @@ import { readFile } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { visible } from '../../std/quote.ts'
+import { visible, visibleJson } from '../../std/quote.ts'
 import { newRandomId } from '../../domain/ids.ts'
 import type { Status } from '../../ops/ops.ts'
 import { requestDaemon } from '../daemon-client/daemon-client.ts'
@@ -109,7 +109,7 @@ async function publish(options: PublishOptions, io: CommandIo): Promise<ExitStat
     )
   let status: ExitStatus = 0
   for await (const step of followMessage({ daemon, stop: io.stop }, { topic, client, waitMs }, send)) {
-    io.stdout.write(json ? `${JSON.stringify(step)}\n` : `${visible(textOf(step))}\n`)
+    io.stdout.write(json ? `${visibleJson(JSON.stringify(step))}\n` : `${visible(textOf(step))}\n`)
     if (!step.ok) status = 1
     // The message is published: what follows only waits.
     if (step.kind === 'acknowledged') io.endWithReader()

@@ -3,7 +3,7 @@
 import type { Writable } from 'node:stream'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { writeError } from '../../std/journal.ts'
-import { visible } from '../../std/quote.ts'
+import { visible, visibleJson } from '../../std/quote.ts'
 import { withoutLogins } from '../../std/shown-url.ts'
 import type { ExitStatus } from './terminal.ts'
 
@@ -29,7 +29,11 @@ export function reportError(
   const [what = '', why = '', act = ''] = [error.what, error.why, error.act].map(withoutLogins)
   if (json) {
     const problems = 'problems' in error ? { problems: error.problems } : {}
-    writeError(stderr, env, `${JSON.stringify({ error: { code, what, why, act, ...problems } })}\n`)
+    writeError(
+      stderr,
+      env,
+      `${visibleJson(JSON.stringify({ error: { code, what, why, act, ...problems } }))}\n`,
+    )
   } else {
     const indented = [what, why, act]
       .flatMap((text) => text.split('\n'))

@@ -3,7 +3,7 @@
 
 import type { Readable, Writable } from 'node:stream'
 import type { Command } from 'commander'
-import { visible } from '../../std/quote.ts'
+import { visible, visibleJson } from '../../std/quote.ts'
 
 export type CommandIo = {
   stdin: Readable
@@ -45,7 +45,9 @@ export function printAnswer<Answer>(
   answer: Answer,
   textOf: (answer: Answer, width: number) => string,
 ): void {
-  stdout.write(json ? `${JSON.stringify(answer)}\n` : visibleLines(textOf(answer, terminalWidth(stdout))))
+  stdout.write(
+    json ? `${visibleJson(JSON.stringify(answer))}\n` : visibleLines(textOf(answer, terminalWidth(stdout))),
+  )
 }
 
 /** Says on stderr what is no error. Beside --json it is a line of JSON, as errors are. */

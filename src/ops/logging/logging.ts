@@ -10,6 +10,7 @@ import type { Writable } from 'node:stream'
 import type { Clock } from '../../std/clock.ts'
 import { journalMarks, type LineLevel } from '../../std/journal.ts'
 import { formatAgo, plural } from '../../std/quantity.ts'
+import { visibleJson } from '../../std/quote.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
 import type { LogConfig } from '../config.ts'
 import { levelOf, lineOf } from './log-line.ts'
@@ -87,7 +88,7 @@ export function createLog({ clock, stdout, env }: LogDeps, { level }: LogConfig)
       linesLost += 1
       return
     }
-    stdout.write(text)
+    stdout.write(visibleJson(text))
   }
 }
 

@@ -39,6 +39,15 @@ describe('a line in the log', () => {
     ])
   })
 
+  test('shows what a client hides in a text: control characters of both sets, and marks that turn it around', () => {
+    const { log, output } = world()
+    const hidden = 'a\u0085b\u202ec\u200bd\u{e0041}e\u009b2Jf'
+    log.write({ ...unmappable(hidden), topic: hidden })
+    expect(output.lines()[0]).toMatchObject({ topic: hidden })
+    expect(output.text()).not.toMatch(/[^\n\P{Cc}]|\p{Cf}/u)
+    expect(output.text()).toContain(String.raw`a\u0085b\u202ec\u200bd\udb40\udc41e\u009b2Jf`)
+  })
+
   test('has the number of payloads accepted, not their ids', () => {
     const { log, output } = world('debug')
     const accepted = Array.from({ length: 500 }, (_, index) => `id-${index}`)
