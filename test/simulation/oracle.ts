@@ -8,7 +8,7 @@ import { becameOf, futureMaxMs } from './oracle/messages.ts'
 import type { EngineOracle } from './oracle/engine.ts'
 import { wrongLanes, type LaneEvents } from './oracle/lanes.ts'
 import type { LostPositions } from './oracle/lost-positions.ts'
-import { payloadsOf } from './oracle/payloads.ts'
+import { payloadsOf, type Payloads } from './oracle/payloads.ts'
 import { wrongRepeats, type RepeatRules } from './oracle/repeats.ts'
 import { wrongRests } from './oracle/rests.ts'
 import type { Fleet } from './world/fleet.ts'
@@ -54,14 +54,17 @@ export type Known = {
   store: unknown
 }
 
+type Sent = Pick<Known, 'fleet' | 'services' | 'positions' | 'engine'>
+
+function payloadsIn({ fleet, services, positions, engine }: Sent): Payloads {
+  const mayBeBoth = (payloadId: string) => engine?.mayBeBoth(payloadId) === true
+  return payloadsOf(fleet, services, { positions, mayBeBoth })
+}
+
 /** While faults go on. */
-export function wrongSoFar({
-  fleet,
-  services,
-  positions,
-  engine,
-}: Pick<Known, 'fleet' | 'services' | 'positions' | 'engine'>): string[] {
-  const { wrong } = payloadsOf(fleet, services, positions)
+export function wrongSoFar(sent: Sent): string[] {
+  const { fleet, services, engine } = sent
+  const { wrong } = payloadsIn(sent)
   const ofServices = services.flatMap((service) => service.wrong)
   return [...fleet.wrong, ...ofServices, ...(engine?.wrong ?? []), ...wrong]
 }
@@ -118,10 +121,9 @@ function hasDoomed({ messages }: Fleet): boolean {
 export function wrongAtEnd(known: Known): string[] {
   const { fleet, services, positions, engine, status, deadLetters, circumstances, flips } = known
   const wrong = wrongSoFar(known)
-  const payloads = payloadsOf(fleet, services, positions)
+  const payloads = payloadsIn(known)
   const isParked = (payloadId: string) => engine?.isParked(payloadId) === true
-  const isCopied = (payloadId: string) =>
-    payloads.isCopied(payloadId) || engine?.mayBeBoth(payloadId) === true
+  const { isCopied } = payloads
   const struck = new Set(flips.payloads.map(({ payloadId }) => payloadId))
   const deliveries = judged(services, {
     circumstances: {

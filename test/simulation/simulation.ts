@@ -27,7 +27,7 @@ import { engineHost, enginePort, queuesOf } from './engine-plan.ts'
 import { createEngine } from './world/engine.ts'
 import { createEngineFleet } from './world/engine-fleet.ts'
 import { createFleet, type DevicePlan } from './world/fleet.ts'
-import { createEngineOracle } from './oracle/engine.ts'
+import { createEngineOracle, type EngineOracle } from './oracle/engine.ts'
 import { createEndpointWatch, everyMs, toldMs } from './oracle/endpoint-watch.ts'
 import { createLaneEvents } from './oracle/lanes.ts'
 import { wrongInLedger, type LedgerEntry } from './oracle/ledger.ts'
@@ -171,6 +171,7 @@ export async function runSeed(
         payloadsMax: () => plan.delivery.payloadsMax,
         isKnownKey: (id) => (plan.delivery.keysInFile ? keys.isKnown(id) : id === keyOfEnvironment),
         isInOrder: plan.everyMs.clock === 0 && plan.hasClockBattery,
+        isReturned: (payloadId) => engine?.isParked(payloadId) === true,
         isDoomed: (payload) => deviceOf(plan, payload)?.isDoomed === true,
         // Later ones are accepted, so that something shows that the service accepts batches.
         isRefused: (payload) =>
@@ -194,7 +195,7 @@ export async function runSeed(
   const fleet = ofEngine?.fleet ?? createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
   const operator = createOperator({ machine, random, services, fleet, reach }, plan)
   const { troubles } = ends
-  const engine =
+  const engine: EngineOracle | null =
     ofEngine === null
       ? null
       : createEngineOracle({ ...ofEngine, services, troubles, acts: () => operator.acts }, ofEngine.plan)

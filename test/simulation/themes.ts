@@ -77,6 +77,8 @@ export function providersOf(
 
 /** What ingest lets wait of a connection, and of all. */
 export function ingestOf(theme: Theme | null, drawn: IngestPlan): IngestPlan {
+  // Records that are open hold the acknowledgements of all messages behind them.
+  if (theme === 'custody') return { ...drawn, windowS: 5 }
   return theme === 'cuts' || theme === 'full' ? { ...drawn, inFlightMax: 1000, heldMax: 10_000 } : drawn
 }
 

@@ -15,7 +15,12 @@ export type Payloads = {
   wrong: string[]
 }
 
-export function payloadsOf(fleet: Fleet, services: readonly Service[], positions: LostPositions): Payloads {
+/** `mayBeBoth`: two of it may be here. */
+export function payloadsOf(
+  fleet: Fleet,
+  services: readonly Service[],
+  { positions, mayBeBoth }: { positions: LostPositions; mayBeBoth: (payloadId: string) => boolean },
+): Payloads {
   const sent = new Map<string, { record: ExpectedRecord; message: SentMessage }[]>()
   for (const message of fleet.messages)
     for (const record of message.records) {
@@ -57,20 +62,21 @@ export function payloadsOf(fleet: Fleet, services: readonly Service[], positions
       if (of === undefined) byKey.set(key, [found])
       else of.push(found)
     }
-  wrong.push(...services.flatMap(({ journal }) => batchesWithTwins(journal, copied)))
+  const mayBeTwins = (payloadId: string) => copied.has(payloadId) || mayBeBoth(payloadId)
+  wrong.push(...services.flatMap(({ journal }) => batchesWithTwins(journal, mayBeTwins)))
   for (const [forgetting, names] of firsts)
     if (names.size > 1) wrong.push(`${[...names].join(' and ')} lack what was forgotten once (${forgetting})`)
   return {
     of: (record) => byKey.get(keyOf(record)) ?? [],
-    isCopied: (payloadId) => copied.has(payloadId),
+    isCopied: mayBeTwins,
     wrong,
   }
 }
 
 /** Both copies of a kept message that nothing tells apart are released, and may be neighbours. */
-function batchesWithTwins(journal: Service['journal'], copied: ReadonlySet<string>): string[] {
+function batchesWithTwins(journal: Service['journal'], mayBeTwins: (payloadId: string) => boolean): string[] {
   return journal.flatMap(({ batchId, payloadIds }) => {
-    const twin = payloadIds.find((id, place) => payloadIds.indexOf(id) < place && !copied.has(id))
+    const twin = payloadIds.find((id, place) => payloadIds.indexOf(id) < place && !mayBeTwins(id))
     return twin === undefined ? [] : [`batch ${batchId} has payload ${twin} twice`]
   })
 }

@@ -112,6 +112,8 @@ export type ServiceOptions = {
   isKnownKey: (accessKeyId: string) => boolean
   /** Not where a clock is set: what comes out of quarantine stands behind later messages. */
   isInOrder: boolean
+  /** It was elsewhere since it came, and stands behind later ones. */
+  isReturned: (payloadId: string) => boolean
 }
 
 export function createService({ kernel, network, random, reach }: Deps, options: ServiceOptions): Service {
@@ -437,7 +439,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     for (const payload of data) {
       const { deviceIdentifier, signalTimestamp, payloadId, signals } = payload
       const id = deviceIdentifier?.id ?? ''
-      const isBehind = records.has(payloadId) || signals === undefined
+      const isBehind = records.has(payloadId) || signals === undefined || options.isReturned(payloadId)
       if (options.isInOrder && signalTimestamp < (last.get(id) ?? 0) && !isBehind)
         wrong.push(`batch ${batchId} has payloads of ${id} out of order`)
       last.set(id, signalTimestamp)
