@@ -58,10 +58,11 @@ export function createWaitingList(options: WaitingOptions): WaitingList {
   }
 }
 
+/** With all that its source uses again. */
 export function waitingCopy(message: ReceivedMessage, ack: Ack | null): WaitingMessage {
-  const { arrival } = message
-  const copy = { ...message, bytes: Buffer.from(message.bytes), ...(arrival && { arrival: { ...arrival } }) }
-  return { message: copy, ack }
+  const { arrival, stored } = message
+  const times = { ...(arrival && { arrival: { ...arrival } }), ...(stored && { stored: { ...stored } }) }
+  return { message: { ...message, bytes: Buffer.from(message.bytes), ...times }, ack }
 }
 
 /** What a waiting message counts towards the bound. */

@@ -18,13 +18,13 @@ const senderOf = (clientId: string): Sender => ({
 const truck = senderOf('truck')
 const van = senderOf('van')
 
-function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
+function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }, mapper = wordMapper) {
   const clock = createFakeClock()
   const spool = createMemoryIntakeSpool({ commits: 'by hand' })
   const events: GatewayEvent[] = []
   const emit = (event: GatewayEvent) => void events.push(event)
   const ourTime = ourTimeOf(() => 0, clock)
-  const intake = createIntake({ mapper: wordMapper, spool, clock, ourTime, emit }, options)
+  const intake = createIntake({ mapper, spool, clock, ourTime, emit }, options)
   const acks: string[] = []
   function send(text: string, qos: QoS = 1, sender = truck): void {
     const ack = (fault: GatewayError | null) => void acks.push(fault ? `${text}: ${fault.code}` : text)
@@ -80,6 +80,27 @@ describe('while the spool accepts no messages', () => {
     expect(spool.payloads.map(textOf)).toEqual(Array.from({ length: 2500 }, (_, index) => `m${index}`))
     expectConservation()
   })
+})
+
+test('a message that waits keeps the time at which its server stored it, although the source uses its objects again', async () => {
+  const seen: (number | undefined)[] = []
+  const noting: typeof wordMapper = {
+    ...wordMapper,
+    map(...given) {
+      seen.push(given[0].stored?.at)
+      return wordMapper.map(...given)
+    },
+  }
+  const { spool, intake } = world(undefined, noting)
+  const message = { ...messageOf('a', { topic: 't', qos: 1, sender: truck }), stored: { at: 0, serial: 0 } }
+  spool.setHold('store_lost')
+  for (const at of [1000, 2000]) {
+    message.stored.at = at
+    intake.accept(message, () => undefined)
+  }
+  spool.setHold(null)
+  await turn()
+  expect(seen).toEqual([1000, 2000])
 })
 
 test('a stop does not wait for a spool that accepts no messages, and appends nothing afterwards', async () => {
