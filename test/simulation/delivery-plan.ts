@@ -40,7 +40,7 @@ const usualDelays: RetryDelays = { Validation: [5000, 20_000], default: [1000, 5
 /** One failure more is the last one. */
 export const shortDelays: RetryDelays = { Validation: [5000], default: [1000] }
 /** The first failure is. */
-const noDelays: RetryDelays = { Validation: [], default: [] }
+export const noDelays: RetryDelays = { Validation: [], default: [] }
 
 export function drawProviders(random: Random): ProviderPlan[] {
   const names = random.chance(0.3) ? ['own', 'partner'] : ['own']

@@ -13,10 +13,11 @@ import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import type { EndAct, World } from './acts/act.ts'
 import { awayAct, bootClock, clockAct, dropAct, showSynchronized } from './acts/world-acts.ts'
-import { backUp, diskAct, lowDisk, slowWrites } from './acts/disk-acts.ts'
+import { backUp, diskAct, failedWrite, lowDisk, slowWrites, swapped } from './acts/disk-acts.ts'
 import { createFlips } from './acts/flip-acts.ts'
 import { createKeys } from './acts/key-acts.ts'
 import { configPath, createDaemon, spoolPath } from './daemon.ts'
+import { Database } from './machine/database.ts'
 import { switchOn, type Machine } from './machine/machine.ts'
 import { createCauses } from './oracle/conditions.ts'
 import { createEnds } from './oracle/ends.ts'
@@ -84,6 +85,8 @@ const firstLookMs = 3000
 const stuckPatienceMs = 11 * 60_000
 /** They are on their way when the process ends. */
 const lastAcksMs = 100
+/** Of each read, so that what is known of devices is not read at once when they may connect. */
+const slowReadMs = 30
 /** Nothing is open: a request of before may end by its time-out. */
 const looksToBeCalm = 4
 /** Without messages the gateway looks at its disk and at its time, each second or less often: 140 on average. */
@@ -225,6 +228,7 @@ export async function runSeed(
   }
   fleet.onNewSession = () => cutSoon(world, machine.isDiskSlow ? cutShares.slowSession : cutShares.session)
   const endWatch = watchEndpoints(world)
+  if (plan.theme === 'resends') disk.stall({ call: 'db-read', path: storePath, ms: slowReadMs })
   daemon.initSpool()
   await kernel.run(100)
   daemon.start()
@@ -242,6 +246,7 @@ export async function runSeed(
   endFaults()
   const endOfFaultsMs = kernel.monotonicMs
   world.isSettling = true
+  fleet.faultsEnded()
   daemon.start()
   // The next line of the audit log ends the condition that none could be written.
   kernel.at(lookEveryMs, () => {
@@ -287,6 +292,8 @@ export async function runSeed(
   // The last retries may still come in the first of them.
   if (idleEvents > idleMax) idleEvents = await eventsOf(machine, idleMs)
   if (isRight) wrong.push(...(await wrongLedger(world, endOfFaultsMs)))
+  if (wrong.length === 0 && createRandom(seed ^ 0x6c078965).chance(lossShare))
+    wrong.push(...(await wrongLoss(world, () => reached.get('event writes_missing') ?? 0)))
   if (idleEvents > idleMax) wrong.push(`${idleEvents} events in ${idleMs} ms in which nothing happens`)
   for (const what of broken.slice(0, 3)) if (!wrong.includes(what)) wrong.push(what)
   wrong.push(...world.endpoints.wrong, ...conditions.wrong.slice(0, 3))
@@ -519,6 +526,26 @@ async function wrongLedger(
   return wrongInLedger(services, { entries, wholeFromMs: isWhole ? 0 : endOfFaultsMs + ledgerMs })
 }
 
+/** Seeds in which the disk loses, when all is over, the last write that it had confirmed. */
+const lossShare = 0.04
+const lossMs = 30_000
+
+/** The next start says so. */
+async function wrongLoss({ machine, daemon }: World, reports: () => number): Promise<string[]> {
+  const { kernel, disk } = machine
+  // One that has just ended is perhaps not in the mark, and nothing was told of it.
+  await kernel.run(lossMs, () => machine.runningWrites.size === 0)
+  machine.kill()
+  // What is left of its last turn must not meet the next process.
+  await kernel.run(0)
+  const database = disk.exists(storePath) ? disk.attachment(storePath) : null
+  if (!(database instanceof Database) || !database.loseLast()) return []
+  const before = reports()
+  daemon.start()
+  await kernel.run(lossMs, () => reports() > before)
+  return reports() > before ? [] : ['the last write was lost, and the next start does not say so']
+}
+
 /** Of one that has several vehicles, each has an identifier that begins with its own. */
 function deviceOf({ devices }: Plan, { deviceIdentifier }: Payload): DevicePlan | undefined {
   return devices.find(({ id }) => `${deviceIdentifier?.id}-`.startsWith(`${id}-`))
@@ -641,7 +668,8 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     // What stops when one ends, stops in order.
     if (theme === 'full' && world.ends.troubles.some(({ toMs }) => toMs === Infinity)) return undefined
     const usual = hasSlowWrites(theme) ? slowWrites : diskAct
-    const act = theme === 'full' && world.random.chance(0.5) ? lowDisk : usual
+    const own = theme === 'swaps' ? swapped : theme === 'losses' ? failedWrite : usual
+    const act = theme === 'full' && world.random.chance(0.5) ? lowDisk : own
     return world.causes.act(world.ends.faulty(act(world)))
   },
   away: awayAct,

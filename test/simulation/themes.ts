@@ -15,9 +15,14 @@
 //   rules      payloads fail in several ways, and a reload gives each rule fewer steps
 //   custody    the messages come through a message engine, which gets its acknowledgement when they are delivered
 //   full       a spool with room for a few payloads, and writes of one message: others wait, also when the gateway stops
+//   told       outages told inside a 200, between answers that name some as failed: a failure is soon the last one
+//   swaps      an older copy of the spool comes in its place again and again, while devices send
+//   resends    acknowledgements that are lost, on a slow disk: by drops of devices and the end of the process
+//   losses     writes fail while requests wait for their answers
+//   keys       the service withdraws the keys while batches are under way, or asks to wait; odometers fall
 
 import { createRandom, type Random } from '../support/random.ts'
-import { shortDelays, type ProviderPlan, type RetryDelays } from './delivery-plan.ts'
+import { noDelays, shortDelays, type ProviderPlan, type RetryDelays } from './delivery-plan.ts'
 import { poisons } from './world/contents.ts'
 import type { DevicePlan } from './world/fleet.ts'
 import type { IngestPlan, Plan } from './plan.ts'
@@ -39,6 +44,11 @@ const shares = {
   backoffs: 0.015,
   rules: 0.01,
   custody: 0.04,
+  told: 0.02,
+  swaps: 0.01,
+  resends: 0.02,
+  keys: 0.02,
+  losses: 0.01,
 } as const
 export type Theme = keyof typeof shares
 
@@ -67,6 +77,13 @@ export function providersOf(
   const random = createRandom(seed ^ 0x2b0c1f77)
   if (theme === 'requeue') return providers.map((one) => ({ ...one, onRepeat: 'hold', refusesEvery: 0 }))
   if (theme === 'full') return providers.map((one) => ({ ...one, refusesEvery: 0 }))
+  if (theme === 'told')
+    return providers.map((one) => ({
+      ...one,
+      repeat: random.pick(['same', 'same', 'fresh']),
+      onRepeat: 'hold',
+      refusesEvery: 0,
+    }))
   if (theme !== 'answers' && theme !== 'rules') return [...providers]
   return providers.map((provider) => {
     const repeat = random.pick(['conflict', 'fresh'] as const)
@@ -77,8 +94,8 @@ export function providersOf(
 
 /** What ingest lets wait of a connection, and of all. */
 export function ingestOf(theme: Theme | null, drawn: IngestPlan): IngestPlan {
-  // Records that are open hold the acknowledgements of all messages behind them.
-  if (theme === 'custody') return { ...drawn, windowS: 5 }
+  // Records that are open hold the acknowledgements of all messages behind them, and end while a device is away.
+  if (theme === 'custody' || theme === 'resends') return { ...drawn, windowS: 5 }
   return theme === 'cuts' || theme === 'full' ? { ...drawn, inFlightMax: 1000, heldMax: 10_000 } : drawn
 }
 
@@ -206,6 +223,56 @@ const planOf: Readonly<Record<Theme, (plan: Plan) => Partial<Plan>>> = {
     habit: 'forget',
     everyMs: { ...everyMs, ...none, operator: 4000, kill: 6000 },
   }),
+  told: ({ seed, devices, delivery, everyMs }) => ({
+    safetyMs: minuteMs,
+    lookEveryMs: 1000,
+    devices: devices.map((device) => ({
+      ...device,
+      clockMs: Math.min(0, device.clockMs),
+      poison: 0,
+      isDoomed: false,
+      everyMs: Math.min(device.everyMs, 3000 * device.burst),
+    })),
+    delivery: {
+      ...delivery,
+      payloadsMax: 5,
+      lingerS: Math.min(1, delivery.lingerS),
+      maxInFlight: 2,
+      timeoutS: 5,
+      retryDelays: seed % 3 === 0 ? shortDelays : noDelays,
+    },
+    everyMs: { ...everyMs, ...none, service: 4000 },
+  }),
+  swaps: ({ devices, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map((device) => ({ ...device, everyMs: Math.min(device.everyMs, 3000 * device.burst) })),
+    everyMs: { ...everyMs, ...none, stop: 10_000, disk: 9000 },
+  }),
+  resends: ({ seed, devices, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map((device, index) => resending(device, seed + index)),
+    everyMs: { ...everyMs, ...none, dropDevice: 3000, disk: 6000, kill: 8000, powerCut: everyMs.powerCut },
+  }),
+  losses: ({ devices, delivery, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map((device) => ({ ...device, everyMs: Math.min(device.everyMs, 2000 * device.burst) })),
+    delivery: { ...delivery, timeoutS: 30, lingerS: 0, maxInFlight: 4 },
+    everyMs: { ...everyMs, ...none, disk: 5000, service: 3000 },
+  }),
+  keys: ({ devices, delivery, everyMs }) => ({
+    safetyMs: minuteMs,
+    devices: devices.map((device) => ({
+      ...device,
+      qos: [device.qos.includes(2) ? 2 : 1],
+      fallsEvery: 3,
+      poison: 0,
+      clockMs: Math.min(0, device.clockMs),
+      isDoomed: false,
+      everyMs: Math.min(device.everyMs, 2000 * device.burst),
+    })),
+    delivery: { ...delivery, payloadsMax: 5, lingerS: 1, maxInFlight: 4, keysInFile: true },
+    everyMs: { ...everyMs, ...none, service: 6000, keys: 8000 },
+  }),
   full: ({ devices, delivery, everyMs }) => ({
     safetyMs: minuteMs,
     devices: devices.map((device) => {
@@ -238,7 +305,7 @@ const planOf: Readonly<Record<Theme, (plan: Plan) => Partial<Plan>>> = {
 }
 
 export function hasSlowWrites(theme: Theme | null): boolean {
-  return theme === 'requeue' || theme === 'full'
+  return theme === 'requeue' || theme === 'full' || theme === 'resends'
 }
 
 /** What the service meets in place of what the seed draws; null: that. */
@@ -251,6 +318,27 @@ export function faultOf(theme: Theme | null, random: Random): Fault | null {
       () => ({ kind: 'reset', when: random.pick(['before', 'after']) }),
     ])()
   if (theme === 'flips' || theme === 'backoffs') return { kind: 'status', status: 503, processes: false }
+  if (theme === 'told')
+    return random.pick<() => Fault>([
+      () => ({ kind: 'outage', errorType: 'Throttled', isLost: true }),
+      () => ({ kind: 'outage', errorType: random.pick(['Throttled', 'Internal']), isLost: false }),
+      () => ({ kind: 'some failed', share: 0.5, errorTypes: ['Throttled', 'Internal'] }),
+    ])()
+  if (theme === 'losses')
+    return random.pick<() => Fault>([
+      () => ({ kind: 'slow', ms: 500 + random.below(8000) }),
+      () => ({ kind: 'hang', processes: random.chance(0.5) }),
+    ])()
+  if (theme === 'keys')
+    return random.pick<() => Fault>([
+      () => ({ kind: 'slow', ms: 500 + random.below(3000) }),
+      () => ({
+        kind: 'status',
+        status: random.pick([429, 503]),
+        retryAfterS: 10 + random.below(30),
+        processes: false,
+      }),
+    ])()
   if (theme === 'rules')
     return { kind: 'some failed', share: 0.6, errorTypes: ['Throttled', 'Validation', 'Busy'] }
   if (theme !== 'answers') return null
@@ -278,6 +366,29 @@ function throughEngine(device: DevicePlan): DevicePlan {
 function inBursts(device: DevicePlan): DevicePlan {
   const { kind, burst } = device
   return { ...device, burst: kind === 'parts' ? burst : 12, window: 16, everyMs: 8000 }
+}
+
+/** By `number` one of those whose messages only an identifier tells apart, or of which the one before is remembered. */
+function resending(device: DevicePlan, number: number): DevicePlan {
+  const kind = (['parkedUntimed', 'untimed', 'differences', 'parts'] as const)[number % 4]!
+  const isExact = kind === 'parkedUntimed'
+  const isBurst = kind === 'differences'
+  return {
+    ...device,
+    kind,
+    qos: isExact ? [2] : [1],
+    window: isBurst ? 4 : 1,
+    burst: isBurst ? 3 : 1,
+    everyMs: 2000,
+    partMs: 0,
+    clockMs: 0,
+    poison: 0,
+    isDoomed: false,
+    cleanShare: kind === 'untimed' ? 1 : 0,
+    expiriesS: [86_400],
+    identifiers: isExact ? 'lowest' : 'counting',
+    isEager: true,
+  }
 }
 
 /** A device of which the gateway remembers what it sent last. */

@@ -91,6 +91,11 @@ export function diskAct(world: World): EndAct | undefined {
   }
 }
 
+/** The store is lost, and opened again. */
+export function failedWrite({ machine: { disk }, random }: World): EndAct {
+  return disk.fail({ call: 'db-write', code: 'EIO', after: random.below(5), times: 1 })
+}
+
 /** What comes meanwhile waits behind the write that runs. */
 export function slowWrites({ machine: { disk }, random }: World): EndAct {
   return disk.stall({ call: 'db-write', ms: 100 + random.below(900) })
@@ -120,7 +125,7 @@ function moved(disk: SimDisk, path: string): EndAct | undefined {
 }
 
 /** An older copy of the spool comes in the place of the one that the daemon has open, and goes again. */
-function swapped(world: World): EndAct | undefined {
+export function swapped(world: World): EndAct | undefined {
   const { machine, daemon } = world
   const { disk } = machine
   if (!isPlain(disk) || !disk.world.exists(olderPath) || !daemon.isReady) return undefined

@@ -21,6 +21,8 @@ export class Database {
   private readonly values = new Map<string, Buffer>()
   /** Of each write since the last durable one. */
   private unsynced: Undo[][] = []
+  /** Of the last durable write. */
+  private last: Undo[] = []
   /** Since a failed write: what comes after is lost at the next opening. */
   private lostFrom: number | null = null
   /** Blocks that cannot be read. */
@@ -34,7 +36,17 @@ export class Database {
       this.set(name, op.type === 'put' ? op.value : undefined)
     }
     this.unsynced.push(undo)
-    if (isSync && this.lostFrom === null) this.unsynced = []
+    if (!isSync || this.lostFrom !== null) return
+    this.unsynced = []
+    this.last = undo
+  }
+
+  /** The disk had confirmed the last durable write, and has not got it. False where there is none. */
+  loseLast(): boolean {
+    const { last } = this
+    this.last = []
+    for (const { name, value } of last.toReversed()) this.set(name, value)
+    return last.length > 0
   }
 
   /** `reachesDisk`: the error came after the bytes. */
@@ -71,6 +83,7 @@ export class Database {
     this.names = []
     this.values.clear()
     this.unsynced = []
+    this.last = []
   }
 
   powerCut(random: Random): void {

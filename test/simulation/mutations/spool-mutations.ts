@@ -454,10 +454,11 @@ export const spoolMutations: readonly Mutation[] = [
     name: 'state is written beside the group of its message',
     file: 'spool/message-intake.ts',
     find: 'current().committer.open().attachments().putState(key, value)\n',
-    replace: `setImmediate(() => {
-        current().committer.open().attachments().putState(key, value)
-        current().committer.endMessage(null)
-      })\n`,
+    replace: `const { committer } = current()
+      setTimeout(() => {
+        committer.open().attachments().putState(key, value)
+        committer.endMessage(null)
+      }, 1)\n`,
   },
   {
     name: 'what only the oldest record of late entries has is forgotten',

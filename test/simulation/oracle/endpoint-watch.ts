@@ -2,7 +2,7 @@
 // the service answered and the network let through, and the conditions against that state.
 
 import type { Status } from '../../../src/ops/status-schema/status-schema.ts'
-import type { Service } from '../world/service.ts'
+import type { Results, Service } from '../world/service.ts'
 import type { Trouble } from './deliveries.ts'
 
 /** Of a provider, at one look. */
@@ -122,10 +122,14 @@ export function createEndpointWatch(
       if (
         endpoint === 'available' &&
         !mayHold(status, provider) &&
-        hasFailed(service, { atMs, life, sinceMs: Math.max(0, ...troubles.map(({ toMs }) => toMs)) })
+        hasFailed(service, { atMs, life, sinceMs: lastTroubleMs(troubles) })
       )
         wrong.push(
           `${provider} failed ${failuresMin} times in a row over two batches, and counts as available, ${at}`,
+        )
+      if (endpoint === 'available' && isToldOutage(service, { atMs, life, sinceMs: lastTroubleMs(troubles) }))
+        wrong.push(
+          `${provider} accepted none of the last ${emptyToOutage} live batches, and counts as available, ${at}`,
         )
       // Without keys nothing more is sent, whatever was accepted.
       const hasKeys = !codes.includes('CREDENTIALS_MISSING')
@@ -200,6 +204,46 @@ function hasFailed(
     failed.add(batchId)
   }
   return failures >= failuresMin && failed.size > 1
+}
+
+/**
+ * The last answers that this process heard accepted nothing, not only for Validation, and so many of them were to live
+ * batches, each the first one that named something.
+ */
+function isToldOutage(
+  { journal }: Service,
+  { atMs, life, sinceMs }: { atMs: number; life: number; sinceMs: number },
+): boolean {
+  // In most looks, and without a sum over a week.
+  if (journal.slice(-emptyToOutage).some(({ results }) => hasAccepted(results))) return false
+  const answered = journal.filter((one) => one.life === life && (one.answeredMs ?? 0) > sinceMs)
+  let live = 0
+  for (const one of answered.sort((a, b) => (b.answeredMs ?? 0) - (a.answeredMs ?? 0))) {
+    const { status, heard, answeredMs, batchId, payloadIds, results } = one
+    if (status !== 200 || heard !== 'yes' || results === null || results.size < payloadIds.length) break
+    const isEmpty = [...results.values()].every(
+      (result) => result !== 'accepted' && result.errorType !== 'Validation',
+    )
+    // What came just now may not have been looked at.
+    if (!isEmpty || (answeredMs ?? atMs) > atMs - lookedAtMs) break
+    const isLive = journal.every(
+      (other) =>
+        other === one ||
+        other.atMs > one.atMs ||
+        !other.payloadIds.some((id) => payloadIds.includes(id)) ||
+        (other.batchId === batchId && other.status === null),
+    )
+    if (isLive) live += 1
+  }
+  return live >= emptyToOutage
+}
+
+function hasAccepted(results: Results | null): boolean {
+  return [...(results?.values() ?? [])].includes('accepted')
+}
+
+function lastTroubleMs(troubles: readonly Trouble[]): number {
+  return Math.max(0, ...troubles.map(({ toMs }) => toMs))
 }
 
 /** At all looks of this process since `ms` before. */

@@ -102,10 +102,11 @@ export function wrongRepeats(services: readonly Service[], known: RepeatRules): 
       for (const id of payloadIds) {
         const before = last.get(id)
         if (before === undefined || before.batchId === batchId || isCopied(id)) continue
+        const wasSuspect = suspects.has(id)
         // The next 403 to a part of it is one about the part.
         if (before.wasForbidden) suspects.add(id)
         if (isActed(before.refusedMs - slackMs, atMs)) continue
-        const isCut = isSizeRefused || suspects.has(id) || hasAccepted(before.refusedMs, atMs)
+        const isCut = isSizeRefused || wasSuspect || hasAccepted(before.refusedMs, atMs)
         const why = before.keeps === 'key' && isCut ? null : before.keeps
         // Its parts are cut on.
         if (before.keeps === 'key' && isCut) suspects.add(id)

@@ -52,9 +52,11 @@ export function isUntimed(kind: ContentKind): boolean {
   return kind === 'untimed' || kind === 'parkedUntimed'
 }
 
-type Place = { provider: string; id: string; index: number }
+type Place = { provider: string; id: string; index: number; partMs: number }
 type Moment = {
   number: number
+  /** The odometer says less than before, which no vehicle does: the gateway omits it. */
+  isFallen: boolean
   ts: number
   /** Of the message before that the gateway could read; null for the first. */
   before: number | null
@@ -67,6 +69,9 @@ const incompleteEvery = 4
 const largeBytes = 40_000
 export const packetBytesMax = 32_768
 
+/** In km, less from time to time: three that grow out of each other would be believed. */
+const fallenFrom = 500
+
 const odometer = 'OBD_LIFETIME_ODOMETER'
 const hours = 'OBD_TOTAL_ENGINE_TIME'
 const distance = 'DISTANCE_SINCE_LAST'
@@ -74,8 +79,8 @@ const fuel = 'FUEL_USED'
 
 /** The messages of one moment: `parts` needs three. */
 export function contentsOf(kind: ContentKind, place: Place, moment: Moment): Content[] {
-  const { provider, id, index } = place
-  const { ts } = moment
+  const { provider, id, index, partMs } = place
+  const { ts, isFallen } = moment
   const number = kind === 'parked' || kind === 'parkedUntimed' ? 1 : moment.number
   const values = { lat: latitudeOf(number), lon: 13 + index / 100, odometer: odometerOf(number) }
   const record = (device: string, more: Partial<ExpectedRecord> = {}): ExpectedRecord => ({
@@ -93,8 +98,12 @@ export function contentsOf(kind: ContentKind, place: Place, moment: Moment): Con
   })
   switch (kind) {
     case 'plain':
-    case 'parked':
-      return [one(`${provider}/${id}`, { ts, ...values }, [record(id)])]
+    case 'parked': {
+      const fallen = { odometer: fallenFrom - number }
+      return isFallen
+        ? [one(`${provider}/${id}`, { ts, ...values, ...fallen }, [record(id, { values: {} })])]
+        : [one(`${provider}/${id}`, { ts, ...values }, [record(id)])]
+    }
     case 'untimed':
     case 'parkedUntimed':
       return [one(`untimed/${provider}/${id}`, values, [record(id, { ts: null })])]
@@ -128,7 +137,7 @@ export function contentsOf(kind: ContentKind, place: Place, moment: Moment): Con
       }
       const last = Object.keys(read).length - 1
       const expected = record(id, {
-        ts: ts + last,
+        ts: ts + last * partMs,
         latitude: null,
         values: {
           [odometer]: read.odometer,
@@ -137,7 +146,11 @@ export function contentsOf(kind: ContentKind, place: Place, moment: Moment): Con
         },
       })
       return Object.entries(read).map(([name, value], place) =>
-        one(`parts/${provider}/${id}/${name}`, { ts: ts + place, value }, place === last ? [expected] : []),
+        one(
+          `parts/${provider}/${id}/${name}`,
+          { ts: ts + place * partMs, value },
+          place === last ? [expected] : [],
+        ),
       )
     }
     default:

@@ -71,6 +71,8 @@ export function drawDevices(random: Random, { providers, everyMs }: Options): De
       everyMs: everyMs * (0.3 + random.next()) * (kind === 'parts' ? 1 : burst) ** 0.7,
       poison: random.chance(0.25) ? 0.2 : 0,
       poisons: poisonsOf[kind],
+      fallsEvery: 0,
+      partMs: 1,
       isDoomed,
       cleanShare,
       expiriesS,

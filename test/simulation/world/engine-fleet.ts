@@ -49,6 +49,7 @@ export function createEngineFleet(
     disturbedMs: 0,
     atNextAnswer: null,
     onNewSession: () => undefined,
+    faultsEnded: () => undefined,
     setRate(everyMs) {
       isStopped = false
       for (const device of devices) device.setRate(Math.min(everyMs * devices.length, calmMsMax))

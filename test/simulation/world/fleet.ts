@@ -33,6 +33,10 @@ export type DevicePlan = {
   /** Share of messages that are not what the mapping reads. */
   poison: number
   poisons: readonly Poison[]
+  /** One in so many of its first messages has an odometer that falls; 0: none. */
+  fallsEvery: number
+  /** Of `parts`: between the times of two values of a record. */
+  partMs: number
   /** Its payloads are refused by the service as invalid. */
   isDoomed: boolean
   /** Of its connections, the share with a clean session. */
@@ -83,6 +87,8 @@ export type Fleet = {
   isAnyAway(): boolean
   /** What the gateway may not answer. */
   wrong: string[]
+  /** From now on each connection gets its answers, unless the gateway says that it holds them. */
+  faultsEnded(): void
   /** Drops the connection of one device. Some lose their memory too. */
   dropOne(): void
   /** What one device is sent gets lost for `deafMs`; then it stays away for `awayMs`. */
@@ -172,6 +178,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
   const clockSetMs: number[] = []
   let isStopped = false
   let isDoomedStopped = false
+  let faultsEndedMs = Number.POSITIVE_INFINITY
   let forgets = 0
   let isHeld = false
   let heldMs = Number.NEGATIVE_INFINITY
@@ -202,6 +209,9 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     isIdle: () =>
       messages.every(({ qos, ackedMs, isForgotten }) => qos === 0 || ackedMs !== null || isForgotten),
     isAnyAway: () => devices.some((device) => device.isAway()),
+    faultsEnded() {
+      faultsEndedMs = kernel.monotonicMs
+    },
     dropOne() {
       random.pick(devices).drop(random.chance(0.25))
     },
@@ -474,6 +484,9 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       kernel.at(answerMs, () => {
         if (end !== mine) return
         if (kernel.monotonicMs - lastHeardMs > keepAliveMs) {
+          const wasHeld = isHeld || heldMs > connectMs
+          if (isConnected && !isDeaf && !wasHeld && life === kernel.life && connectMs > faultsEndedMs)
+            isWrong(`it heard nothing for ${keepAliveMs / 1000} s, although nothing is in its way`)
           ended = connection
           mine.reset()
           return

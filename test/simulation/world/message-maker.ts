@@ -10,6 +10,9 @@ export type MessageMaker = {
   next(forgetting: number | null): readonly SentMessage[]
 }
 
+/** What is omitted twenty times, over twenty minutes, is believed. */
+const fallingMessages = 30
+
 export function createMessageMaker(
   { kernel, random }: { kernel: Kernel; random: Random },
   plan: DevicePlan,
@@ -23,8 +26,10 @@ export function createMessageMaker(
   function next(forgetting: number | null): readonly SentMessage[] {
     number += 1
     lastTs = Math.max(lastTs + 3, Math.floor(kernel.trueMs) + plan.clockMs)
-    const place = { provider: plan.provider, id: plan.id, index }
-    const contents = contentsOf(plan.kind, place, { number, ts: lastTs, before })
+    const { provider, id, partMs, fallsEvery } = plan
+    const isFallen = fallsEvery > 0 && number < fallingMessages && number % fallsEvery === 0
+    const place = { provider, id, index, partMs }
+    const contents = contentsOf(plan.kind, place, { number, isFallen, ts: lastTs, before })
     if (random.chance(plan.poison)) {
       const poison = random.pick(plan.poisons)
       return [message(poisoned(contents[0]!, poison, `${plan.id} ${number}`), { poison, forgetting })]
