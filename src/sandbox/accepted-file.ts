@@ -5,8 +5,7 @@
 // a write fails, the request has no effect and the file is cut back to the last whole line.
 
 import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
-import { GatewayError, whyUnwritable } from '../std/gateway-error.ts'
-import { quote } from '../std/quote.ts'
+import { unwritable } from '../std/gateway-error.ts'
 import type { ReceivedPayload } from './received-payloads.ts'
 
 export type AcceptedFile = {
@@ -45,12 +44,12 @@ function opened(path: string): number {
   try {
     return openSync(path, 'a+')
   } catch (error) {
-    throw new GatewayError('OUTPUT_UNWRITABLE', {
-      what: `Cannot write accepted payloads to ${quote(path)}.`,
-      why: whyUnwritable(path, error),
-      act: 'Name a file in a directory that exists and that this user may write.',
-      cause: error,
-    })
+    throw unwritable(
+      path,
+      error,
+      'Name a file in a directory that exists and that this user may write.',
+      'write accepted payloads to',
+    )
   }
 }
 

@@ -102,6 +102,18 @@ export function codeOf(thrown: unknown): string | undefined {
   return undefined
 }
 
+/** Of what a person named and cannot be read. `act`: what to give in its place. */
+export function unreadable(what: string, error: unknown, act: string): GatewayError {
+  const why = codeOf(error) === 'ENOENT' ? 'The file does not exist.' : `${messageOf(error)}.`
+  return new GatewayError('INPUT_UNREADABLE', { what: `Cannot read ${what}.`, why, act, cause: error })
+}
+
+/** Of a file or a directory that a person named and that cannot be written. */
+export function unwritable(path: string, error: unknown, act: string, what = 'write'): GatewayError {
+  const why = whyUnwritable(path, error)
+  return new GatewayError('OUTPUT_UNWRITABLE', { what: `Cannot ${what} ${path}.`, why, act, cause: error })
+}
+
 /** Why a file or a directory that a person named cannot be written, as a sentence. */
 export function whyUnwritable(path: string, error: unknown): string {
   switch (codeOf(error)) {

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { Command } from 'commander'
 import { readUtf8, utf8Text } from '../../std/file-system/utf8-text.ts'
-import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { GatewayError, unreadable } from '../../std/gateway-error.ts'
 import type { EditReport } from '../../dead-letters/dead-letters.ts'
 import type { DeadLetterEntry } from '../../spool/spool.ts'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
@@ -72,12 +72,7 @@ async function fromFile(file: string, io: CommandIo): Promise<Edited> {
   try {
     return { body: file === '-' ? utf8Text(await buffer(io.stdin)) : await readUtf8(file), savedAs: null }
   } catch (error) {
-    throw new GatewayError('INPUT_UNREADABLE', {
-      what: `Cannot read ${file}.`,
-      why: `${messageOf(error)}.`,
-      act: 'Give a file with the corrected payload as JSON.',
-      cause: error,
-    })
+    throw unreadable(file, error, 'Give a file with the corrected payload as JSON.')
   }
 }
 

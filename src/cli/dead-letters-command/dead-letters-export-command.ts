@@ -5,7 +5,7 @@ import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Command } from 'commander'
-import { GatewayError, whyUnwritable } from '../../std/gateway-error.ts'
+import { GatewayError, unwritable } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
 import { textOfLines } from '../../std/text-table/text-lines.ts'
 import { exportLine, selectDeadLetters, type DeadLetterQuery } from '../../dead-letters/dead-letters.ts'
@@ -116,12 +116,7 @@ async function writeLines(
     await pipeline(Readable.from(counted()), createWriteStream(to, { flags: 'wx', mode: 0o600, flush: true }))
   } catch (error) {
     if (error instanceof GatewayError) throw error
-    throw new GatewayError('OUTPUT_UNWRITABLE', {
-      what: `Cannot write ${to}.`,
-      why: whyUnwritable(to, error),
-      act: 'Give a file that does not exist yet, on a disk with space.',
-      cause: error,
-    })
+    throw unwritable(to, error, 'Give a file that does not exist yet, on a disk with space.')
   }
   return count
 }

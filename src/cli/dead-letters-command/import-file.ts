@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Command } from 'commander'
 import { utf8Text } from '../../std/file-system/utf8-text.ts'
-import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { GatewayError, unreadable } from '../../std/gateway-error.ts'
 import type { ImportCheck, ImportReport, ImportStart } from '../../dead-letters/dead-letters.ts'
 import { requestByOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { withProgress, type ReportAmount } from '../terminal/progress.ts'
@@ -205,11 +205,6 @@ async function reading<Result>(path: string, read: () => Promise<Result>): Promi
   try {
     return await read()
   } catch (error) {
-    throw new GatewayError('INPUT_UNREADABLE', {
-      what: `Cannot read ${path}.`,
-      why: `${messageOf(error)}.`,
-      act: 'Give a file of `dead-letters export` or `spool salvage`.',
-      cause: error,
-    })
+    throw unreadable(path, error, 'Give a file of `dead-letters export` or `spool salvage`.')
   }
 }

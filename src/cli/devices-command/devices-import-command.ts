@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { Command } from 'commander'
-import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { unreadable } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
 import { loadConfig, openDeviceTable, type TableChange } from '../../config/config.ts'
 import { withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
@@ -28,12 +28,7 @@ export const importCommand: BuildCommand = (io, done) =>
       const table = await openDeviceTable(config)
       const read = file === '-' ? buffer(io.stdin) : readFile(file)
       const bytes = await read.catch((error: unknown) => {
-        throw new GatewayError('INPUT_UNREADABLE', {
-          what: `Cannot read ${file}.`,
-          why: `${messageOf(error)}.`,
-          act: 'Check the path and its permissions.',
-          cause: error,
-        })
+        throw unreadable(file, error, 'Check the path and its permissions.')
       })
       const rows = table.read(bytes, file)
       const change = await table.change(rows, options.replace ? 'replace' : 'report')

@@ -12,7 +12,7 @@ import { randomInt } from 'node:crypto'
 import { chmod, chown, copyFile, mkdir, mkdtemp, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { EpochMs } from '../../std/clock.ts'
-import { codeOf, GatewayError, messageOf, whyUnwritable } from '../../std/gateway-error.ts'
+import { codeOf, GatewayError, unreadable, unwritable, whyUnwritable } from '../../std/gateway-error.ts'
 import { parsePasswordFile, withUser } from '../../std/passwords/password-file.ts'
 import { hashPassword } from '../../std/passwords/passwords.ts'
 import { quote } from '../../std/quote.ts'
@@ -103,12 +103,12 @@ export async function writeSetup(
     return { folder, files, kept, passwords, hasKeys: texts.keys.trim() !== '' }
   } catch (error) {
     if (error instanceof GatewayError) throw error
-    throw new GatewayError('OUTPUT_UNWRITABLE', {
-      what: `Cannot write the config into ${folder}.`,
-      why: whyUnwritable(folder, error),
-      act: 'Run the command with sudo, or give a directory that you may write with --to.',
-      cause: error,
-    })
+    throw unwritable(
+      folder,
+      error,
+      'Run the command with sudo, or give a directory that you may write with --to.',
+      'write the config into',
+    )
   }
 }
 
@@ -122,15 +122,13 @@ async function textsIn(folder: string): Promise<Texts> {
       return await readRegular(join(folder, name))
     } catch (error) {
       if (codeOf(error) === 'ENOENT') return ''
-      throw new GatewayError('INPUT_UNREADABLE', {
-        what: `Cannot read ${join(folder, name)}.`,
-        why: `${messageOf(error)}.`,
-        act:
-          codeOf(error) === 'EACCES'
-            ? 'Run the command with sudo.'
-            : 'Move it away, or give another directory with --to.',
-        cause: error,
-      })
+      throw unreadable(
+        join(folder, name),
+        error,
+        codeOf(error) === 'EACCES'
+          ? 'Run the command with sudo.'
+          : 'Move it away, or give another directory with --to.',
+      )
     }
   }
   const [config, table, users, keys] = await Promise.all(Object.values(names).map(textOf))

@@ -3,7 +3,7 @@
 import { Command, Option } from 'commander'
 import { systemClock } from '../../std/clock.ts'
 import { readUtf8 } from '../../std/file-system/utf8-text.ts'
-import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { unreadable } from '../../std/gateway-error.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { Secret } from '../../std/secret.ts'
 import { newRandomId } from '../../domain/ids.ts'
@@ -186,11 +186,6 @@ async function textIn(path: string): Promise<string> {
   try {
     return await readUtf8(path)
   } catch (error) {
-    throw new GatewayError('INPUT_UNREADABLE', {
-      what: `Cannot read ${path}.`,
-      why: codeOf(error) === 'ENOENT' ? 'The file does not exist.' : `${messageOf(error)}.`,
-      act: 'Check the path and the permissions of the file.',
-      cause: error,
-    })
+    throw unreadable(path, error, 'Check the path and the permissions of the file.')
   }
 }

@@ -13,7 +13,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { systemClock } from '../../std/clock.ts'
-import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { GatewayError, unreadable } from '../../std/gateway-error.ts'
 import { loadCases, loadConfig, loadPresetCases, testedBy, type LoadedConfig } from '../../config/config.ts'
 import { providerNames } from '../../delivery/config.ts'
 import { loadDevices, runCases, type CaseResult } from '../../mapping/mapping.ts'
@@ -124,12 +124,7 @@ async function readCases(path: string, { readText }: ReadFiles): Promise<string>
     return await readText(path)
   } catch (error) {
     if (!path.endsWith(casesEnd)) throw error
-    throw new GatewayError('INPUT_UNREADABLE', {
-      what: `Cannot read the cases ${path}.`,
-      why: codeOf(error) === 'ENOENT' ? 'The file does not exist.' : `${messageOf(error)}.`,
-      act: `Give files whose names end in ${casesEnd}.`,
-      cause: error,
-    })
+    throw unreadable(`the cases ${path}`, error, `Give files whose names end in ${casesEnd}.`)
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
-import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { GatewayError, unreadable } from '../../std/gateway-error.ts'
 
 /** MQTT cannot carry a larger message (MQTT 2.2.3). A longer line is an error. */
 const messageBytesMax = 268_435_455
@@ -22,7 +22,11 @@ export async function* messagesIn(
       continue
     }
     const bytes = await readFile(file).catch((error: unknown) => {
-      throw unreadable(file, error)
+      throw unreadable(
+        `the message file ${file}`,
+        error,
+        'Give files with one message each, or pipe the message to stdin.',
+      )
     })
     if (byLine) yield* linesOf(bytes)
     else yield bytes
@@ -56,15 +60,6 @@ function* linesOf(bytes: Buffer): Generator<Buffer> {
     yield bytes.subarray(start, end)
     start = end + 1
   }
-}
-
-function unreadable(file: string, error: unknown): GatewayError {
-  return new GatewayError('INPUT_UNREADABLE', {
-    what: `Cannot read the message file ${file}.`,
-    why: codeOf(error) === 'ENOENT' ? 'The file does not exist.' : `${messageOf(error)}.`,
-    act: 'Give files with one message each, or pipe the message to stdin.',
-    cause: error,
-  })
 }
 
 function tooLong(): GatewayError {

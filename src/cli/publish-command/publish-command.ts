@@ -9,7 +9,7 @@
 import { readFile } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { GatewayError, unreadable } from '../../std/gateway-error.ts'
 import { visible, visibleJson } from '../../std/quote.ts'
 import { newRandomId } from '../../domain/ids.ts'
 import type { Status } from '../../ops/ops.ts'
@@ -162,12 +162,7 @@ async function readInput(path: string): Promise<Buffer> {
   try {
     return await readFile(path)
   } catch (error) {
-    throw new GatewayError('INPUT_UNREADABLE', {
-      what: `Cannot read ${path}.`,
-      why: `${messageOf(error)}.`,
-      act: 'Give a file that exists and that you may read.',
-      cause: error,
-    })
+    throw unreadable(path, error, 'Give a file that exists and that you may read.')
   }
 }
 

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { LineCounter, parseDocument, type Document } from 'yaml'
 import { readFaults, type FaultsInput } from '../../sandbox/sandbox.ts'
-import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { GatewayError, unreadable } from '../../std/gateway-error.ts'
 import { utf8Text } from '../../std/file-system/utf8-text.ts'
 import { quote } from '../../std/quote.ts'
 
@@ -38,12 +38,11 @@ function textOf(file: string): string {
   try {
     return utf8Text(readFileSync(file === '-' ? stdinFd : file))
   } catch (error) {
-    throw new GatewayError('INPUT_UNREADABLE', {
-      what: `Cannot read the faults from ${quote(file)}.`,
-      why: `${messageOf(error)}.`,
-      act: 'Give a YAML or JSON file that this user may read.',
-      cause: error,
-    })
+    throw unreadable(
+      `the faults from ${quote(file)}`,
+      error,
+      'Give a YAML or JSON file that this user may read.',
+    )
   }
 }
 

@@ -17,7 +17,7 @@ import { gzipSync } from 'node:zlib'
 import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
 import { readUtf8 } from '../../std/file-system/utf8-text.ts'
-import { GatewayError, messageOf, whyUnwritable } from '../../std/gateway-error.ts'
+import { GatewayError, messageOf, unreadable, unwritable } from '../../std/gateway-error.ts'
 import { formatSize } from '../../std/quantity.ts'
 import { checkConfig } from '../check-command/config-findings.ts'
 import { requestDaemon, requestDaemonLines, type Daemon } from '../daemon-client/daemon-client.ts'
@@ -154,12 +154,7 @@ async function metricsOf(daemon: Daemon | null, { stop }: CommandIo): Promise<st
 async function logOf({ log }: BundleOptions, { env }: CommandIo): Promise<string> {
   if (log !== undefined) {
     const text = await readFile(log, 'utf8').catch((error: unknown) => {
-      throw new GatewayError('INPUT_UNREADABLE', {
-        what: `Cannot read the log ${log}.`,
-        why: `${messageOf(error)}.`,
-        act: 'Give a file that you may read, or omit --log.',
-        cause: error,
-      })
+      throw unreadable(`the log ${log}`, error, 'Give a file that you may read, or omit --log.')
     })
     return text
       .split('\n')
@@ -182,11 +177,6 @@ async function writeBundle({ to }: BundleOptions, io: CommandIo, archive: Buffer
   try {
     await pipeline(Readable.from([archive]), createWriteStream(to, { flags: 'wx', mode: 0o600, flush: true }))
   } catch (error) {
-    throw new GatewayError('OUTPUT_UNWRITABLE', {
-      what: `Cannot write ${to}.`,
-      why: whyUnwritable(to, error),
-      act: 'Give a file that does not exist yet, on a disk with space.',
-      cause: error,
-    })
+    throw unwritable(to, error, 'Give a file that does not exist yet, on a disk with space.')
   }
 }

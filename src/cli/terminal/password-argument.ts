@@ -2,18 +2,17 @@
 // arguments of a command.
 
 import { readUtf8 } from '../../std/file-system/utf8-text.ts'
-import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { unreadable } from '../../std/gateway-error.ts'
 
 /** Without the line feed at its end. */
 export async function readPasswordFile(path: string): Promise<string> {
   try {
     return (await readUtf8(path)).replace(/\r?\n$/, '')
   } catch (error) {
-    throw new GatewayError('INPUT_UNREADABLE', {
-      what: `Cannot read the password file ${path}.`,
-      why: `${messageOf(error)}.`,
-      act: 'Give a file that contains the password and that you may read.',
-      cause: error,
-    })
+    throw unreadable(
+      `the password file ${path}`,
+      error,
+      'Give a file that contains the password and that you may read.',
+    )
   }
 }
