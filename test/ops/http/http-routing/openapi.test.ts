@@ -225,8 +225,6 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
   const { control } = pipeline.gateway.addresses
   await get(control, '/control/dead-letters/remap', { method: 'POST' })
   const conditions = () => pipeline.status().conditions.map(({ code }) => code)
-  await pipeline.until(
-    () => conditions().includes('BATCHES_HELD') && pipeline.status().totals.delivered >= 2,
-  )
+  await pipeline.until(() => conditions().includes('BATCHES_HELD') && pipeline.status().totals.delivered >= 2)
   return pipeline
 }
