@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { EpochMs } from '../../std/clock.ts'
 import { bounded, visible } from '../../std/quote.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
-import { isRecord } from '../path/path-eval.ts'
+import { isRecord, valueAt } from '../path/path-eval.ts'
 
 type Reason = { reason: string; detail: string }
 
@@ -15,7 +15,6 @@ export type ActualResult = {
   ignored: string[]
   refused: Reason[]
   quarantined: Reason[]
-  /** A message waits for its JSONata expression, which could not be evaluated. */
   /** When the messages arrived. */
   arrivals: readonly EpochMs[]
   isSequence: boolean
@@ -80,7 +79,7 @@ function comparePayload(
     ...compareTime(wanted.time, found, body['signalTimestamp'], arrivals),
     ...differences('gps', wanted.gps, gps),
     ...differences('signals', wanted.signals, signalsIn(body)),
-    ...named.flatMap((name) => differences(name, wanted.fields[name], fieldIn(body, name))),
+    ...named.flatMap((name) => differences(name, wanted.fields[name], valueAt(body, name.split('.')))),
   ]
 }
 
@@ -101,13 +100,6 @@ function signalsIn(body: Body): unknown[] {
     if (!isRecord(signal)) return signal
     return Object.fromEntries(Object.entries(signal).filter(([key]) => key !== 'id'))
   })
-}
-
-/** The value of a dotted name such as `gps.altitude`. */
-function fieldIn(body: Body, name: string): unknown {
-  let value: unknown = body
-  for (const key of name.split('.')) value = isRecord(value) ? value[key] : undefined
-  return value
 }
 
 function differences(path: string, wanted: unknown, found: unknown): string[] {

@@ -5,7 +5,7 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { SourceConfig } from '../config.ts'
 import { propertyReadBy } from '../path/packet-properties.ts'
-import { isRecord } from '../path/path-eval.ts'
+import { isRecord, valueAt } from '../path/path-eval.ts'
 import type { Reading } from '../read/reading.ts'
 import type { Zone } from '../times/zones.ts'
 
@@ -155,12 +155,6 @@ export function valueIn(sent: Readonly<Record<string, unknown>>, field: Explaine
     return isRecord(own) ? own['value'] : undefined
   }
   return valueAt(sent, (field.option.startsWith('fields[') ? field.field : `gps.${field.field}`).split('.'))
-}
-
-export function valueAt(values: unknown, keys: readonly string[]): unknown {
-  let value = values
-  for (const key of keys) value = isRecord(value) ? value[key] : undefined
-  return value
 }
 
 function signalName({ type, assetPart }: Readonly<Record<string, unknown>>): string {

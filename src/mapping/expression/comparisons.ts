@@ -5,7 +5,7 @@
 //   < <= > >=    numbers (also in texts) by value, texts by their characters; no result for all others
 
 import { isNone, NoResult } from '../path/no-result.ts'
-import { booleanFrom, decimalIn } from '../path/value.ts'
+import { booleanFrom, numberIn } from '../path/value.ts'
 
 export const unordered = new NoResult('two values of different types have no order')
 
@@ -18,14 +18,14 @@ export function isSame(left: unknown, right: unknown): boolean {
   if (typeof left === 'boolean') return booleanFrom(right) === left
   if (typeof right === 'boolean') return booleanFrom(left) === right
   // NaN equals nothing.
-  return asNumber(left) === asNumber(right)
+  return numberIn(left) === numberIn(right)
 }
 
 /** Below, at or above zero; NaN for two values without an order. */
 export function order(left: unknown, right: unknown): number {
   if (typeof left === 'number' && typeof right === 'number') return left === right ? 0 : left - right
-  const a = asNumber(left)
-  const b = asNumber(right)
+  const a = numberIn(left)
+  const b = numberIn(right)
   if (!Number.isNaN(a) && !Number.isNaN(b)) return a === b ? 0 : a - b
   if (typeof left !== 'string' || typeof right !== 'string') return Number.NaN
   if (left === right) return 0
@@ -36,9 +36,4 @@ export function order(left: unknown, right: unknown): number {
 export function truthOf(value: unknown): unknown {
   if (typeof value === 'boolean' || isNone(value)) return value
   return booleanFrom(value) ?? (value === '' ? undefined : notTruth)
-}
-
-function asNumber(value: unknown): number {
-  if (typeof value === 'number') return value
-  return typeof value === 'string' ? Number(decimalIn(value)) : Number.NaN
 }

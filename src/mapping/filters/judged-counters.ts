@@ -1,7 +1,7 @@
 // judged-counters.ts: which signals of a source are counters of the vehicle. Decided once, when the source is
 // compiled.
 
-import { jsonString } from '../fields/json-string.ts'
+import { signalFrame } from '../fields/signals.ts'
 import type { PlausibilityConfig } from '../plausibility/plausibility-config.ts'
 import { inUnit, measures, quantityOf, unitOf, type Quantity } from '../plausibility/quantities.ts'
 import type { Finding } from '../types.ts'
@@ -58,10 +58,7 @@ export function judgedCounter(field: CounterField, config: PlausibilityConfig): 
   })
   return {
     name: [type, part ?? '', unit === limit.unit ? '' : unit].join(' ').trimEnd(),
-    head: `","type":${jsonString(type)},"value":"`,
-    tail:
-      (valueUnit === undefined ? '"' : `","valueUnit":${jsonString(valueUnit)}`) +
-      (part === undefined ? '}' : `,"assetPart":${jsonString(part)}}`),
+    ...signalFrame(field),
     rule: {
       perHour: inUnit(limit.perHour, limit.unit, unit),
       slack: inUnit(limit.slack, limit.unit, unit),

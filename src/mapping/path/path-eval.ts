@@ -157,6 +157,13 @@ export function entriesOf(value: unknown): unknown {
   return Object.keys(value).map((key) => ({ key, value: value[key] }))
 }
 
+/** The value at these keys, such as `gps`, `altitude`; undefined where there is none. */
+export function valueAt(values: unknown, keys: readonly string[]): unknown {
+  let value = values
+  for (const key of keys) value = isRecord(value) ? value[key] : undefined
+  return value
+}
+
 /** A JSON object; not a list, null or a plain value. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

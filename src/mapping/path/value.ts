@@ -58,6 +58,12 @@ export function numberFrom(value: unknown): number {
   return Array.isArray(value) && value.length === 0 ? Number.NaN : Number.POSITIVE_INFINITY
 }
 
+/** A number, or a text of one; NaN for anything else. */
+export function numberIn(value: unknown): number {
+  if (typeof value === 'number') return value
+  return typeof value === 'string' ? Number(decimalIn(value)) : Number.NaN
+}
+
 /** The value as decimal text, as it was written (`12.50`, `1e3`); undefined for a `decimalFault`. */
 export function decimalFrom(value: unknown): string | undefined {
   if (typeof value === 'number') return isExact(value) ? String(value) : undefined

@@ -7,7 +7,7 @@
 // A full integer is outside of the range of a coordinate, so no real position is lost by this.
 
 import { isNowhere } from '../fields/gps.ts'
-import { decimalIn } from '../path/value.ts'
+import { numberIn } from '../path/value.ts'
 
 type Coordinates = { latitude: unknown; longitude: unknown }
 
@@ -15,8 +15,8 @@ type Coordinates = { latitude: unknown; longitude: unknown }
 const fullIntegers = [2 ** 32, 2 ** 31, 2 ** 28, 2 ** 24, 2 ** 23].map((full) => String(full - 1).slice(0, 6))
 
 export function isBlank({ latitude, longitude }: Coordinates): boolean {
-  const north = degreesOf(latitude)
-  const east = degreesOf(longitude)
+  const north = numberIn(latitude)
+  const east = numberIn(longitude)
   if (north === 0 || east === 0) return true
   if (isNowhere(north, east)) return true
   return (Math.abs(north) > 90 && isFull(north)) || (Math.abs(east) > 180 && isFull(east))
@@ -24,14 +24,8 @@ export function isBlank({ latitude, longitude }: Coordinates): boolean {
 
 export function isUsable(coordinates: Coordinates): boolean {
   const isInRange =
-    Math.abs(degreesOf(coordinates.latitude)) <= 90 && Math.abs(degreesOf(coordinates.longitude)) <= 180
+    Math.abs(numberIn(coordinates.latitude)) <= 90 && Math.abs(numberIn(coordinates.longitude)) <= 180
   return isInRange && !isBlank(coordinates)
-}
-
-/** NaN for anything but a number. */
-export function degreesOf(value: unknown): number {
-  if (typeof value === 'number') return value
-  return typeof value === 'string' ? Number(decimalIn(value)) : Number.NaN
 }
 
 function isFull(degrees: number): boolean {

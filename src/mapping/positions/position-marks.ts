@@ -2,9 +2,8 @@
 // was taken.
 
 import { isRecord } from '../path/path-eval.ts'
-import { booleanFrom } from '../path/value.ts'
+import { booleanFrom, numberIn } from '../path/value.ts'
 import { roleOf, type Role, type RoleKind } from './position-names.ts'
-import { degreesOf } from './blank-coordinates.ts'
 import { ageFrom, isLocalTime, timeFrom, timeOfDate, zoneFrom } from './position-times.ts'
 
 /** NaN where it is not said. */
@@ -118,7 +117,7 @@ function localTimeOf({ day, time, local, zoneMs }: Clock): number {
 
 /** Also of a coordinate that is missing. */
 function isWhole(degrees: unknown): boolean {
-  return degrees === undefined || Number.isInteger(degreesOf(degrees))
+  return degrees === undefined || Number.isInteger(numberIn(degrees))
 }
 
 function isAbout({ kind }: Role): boolean {
@@ -268,7 +267,7 @@ function signed(value: unknown): unknown {
 
 /** NaN for anything but a number. */
 function numberOf(value: unknown): number {
-  return degreesOf(isRecord(value) ? value['value'] : value)
+  return numberIn(isRecord(value) ? value['value'] : value)
 }
 
 /** NaN for objects and lists: Number throws where their `toString` is no function. */

@@ -22,7 +22,8 @@
 // ways, and are taken only where one of them must be the longitude.
 
 import { isRecord } from '../path/path-eval.ts'
-import { degreesOf, isBlank, isUsable } from './blank-coordinates.ts'
+import { numberIn } from '../path/value.ts'
+import { isBlank, isUsable } from './blank-coordinates.ts'
 import { pairIn } from './position-pairs.ts'
 import { inheritedMarks, marksIn, noMarks, type Marks, type OnRead } from './position-marks.ts'
 import { roleOf } from './position-names.ts'
@@ -117,8 +118,8 @@ function currentOf(found: readonly FoundPosition[]): FoundPosition | undefined {
 
 function isSame(one: FoundPosition, other: FoundPosition): boolean {
   return (
-    degreesOf(one.latitude) === degreesOf(other.latitude) &&
-    degreesOf(one.longitude) === degreesOf(other.longitude)
+    numberIn(one.latitude) === numberIn(other.latitude) &&
+    numberIn(one.longitude) === numberIn(other.longitude)
   )
 }
 

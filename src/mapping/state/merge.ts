@@ -11,6 +11,7 @@
 // part, and of two extra fields of one name. The time is that of the record with the position, else of the
 // first record. A single record is sent as it is.
 
+import { isRecord } from '../path/path-eval.ts'
 import type { MappedRecord, Withheld } from '../write.ts'
 import { createCoalescer, type CoalesceBounds, type Coalescer, type Step } from './coalesce.ts'
 import { storedFormOf } from './open-record.ts'
@@ -88,13 +89,9 @@ function nested(above: Fields, below: Fields): Fields {
   const all: Record<string, unknown> = { ...below }
   for (const [key, value] of Object.entries(above)) {
     const other = Object.hasOwn(below, key) ? below[key] : undefined
-    all[key] = isFields(value) && isFields(other) ? nested(value, other) : value
+    all[key] = isRecord(value) && isRecord(other) ? nested(value, other) : value
   }
   return all
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Records come back from the disk, so they are checked again. */

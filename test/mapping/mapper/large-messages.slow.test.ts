@@ -17,6 +17,6 @@ test('ten megabytes are mapped or refused in the same way as one kilobyte, where
   expect(verdictOf(map('x'.repeat(size), 10_000))).toBe('NOT_JSON')
   expect(verdictOf(map(Buffer.alloc(size), 10_000))).toBe('empty')
   expect(verdictOf(map(Buffer.alloc(size, 0xff), 10_000))).toBe('NOT_UTF8')
-  expect(verdictOf(map(`[${'[],'.repeat(size / 3)}[]]`, 10_000))).toBe('NOT_AN_OBJECT')
+  expect(verdictOf(map(`[${'[],'.repeat(size / 3)}[]]`, 10_000))).toBe('TOO_MANY')
   expect(verdictOf(map(`{"ts":1,"lon":2,"lat":"${'9'.repeat(size)}"}`, 10_000))).toBe('BAD_VALUE')
 })
