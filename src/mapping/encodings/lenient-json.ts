@@ -36,8 +36,7 @@ export function decodeJson(bytes: Buffer, limits = usualLimits): Decoded {
   try {
     return { kind: 'value', value: parse(text) }
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    return decodeLeniently(text)
+    return decodeLeniently(text, faultOf(error))
   }
 }
 
@@ -72,8 +71,10 @@ function withNull(found: string): string {
   return found.startsWith('"') ? found : 'null'
 }
 
-function decodeLeniently(text: string): Decoded {
-  const repaired = nonFinite.test(text) ? text.replaceAll(textOrNonFinite, withNull) : text
+/** `fault`: of the text as it is. */
+function decodeLeniently(text: string, fault: string): Decoded {
+  if (!nonFinite.test(text)) return decodeObjects(text) ?? refused('NOT_JSON', fault)
+  const repaired = text.replaceAll(textOrNonFinite, withNull)
   const whole = read(repaired)
   if (typeof whole !== 'string') return { kind: 'value', value: whole.value }
   return decodeObjects(repaired) ?? refused('NOT_JSON', whole)
@@ -84,9 +85,13 @@ function read(text: string): { value: unknown } | string {
   try {
     return { value: parse(text) }
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    return `The message is not JSON: ${visible(bounded(error.message, 200))}.`
+    return faultOf(error)
   }
+}
+
+function faultOf(error: unknown): string {
+  if (!(error instanceof SyntaxError)) throw error
+  return `The message is not JSON: ${visible(bounded(error.message, 200))}.`
 }
 
 /**
