@@ -1,10 +1,13 @@
-// The structure of src: no import cycles, folders that open with one file, names that occur once.
+// The structure of src: no import cycles, folders that open with one file, names that occur once, and the places of
+// planted mistakes.
 
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { mutations } from '../simulation/mutations.ts'
 
 const src = resolve(import.meta.dirname, '../../src')
+const foundByPath = resolve(import.meta.dirname, '../simulation/mutations/found-by.json')
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .map((name) => join(src, name))
   .filter((name) => /\.(ts|js)$/.test(name) && statSync(name).isFile())
@@ -104,5 +107,16 @@ describe('the structure of src', () => {
           problems.push(`${nameOf(file)}:${index + 1} has ${line.length} columns`)
     }
     expect(problems).toEqual([])
+  })
+})
+
+describe('the planted mistakes of the simulation', () => {
+  test('each has its place in src, once, and a seed that found it', () => {
+    const seeds = JSON.parse(readFileSync(foundByPath, 'utf8')) as Record<string, number>
+    const wrong = mutations.flatMap(({ name, file, find }) => {
+      const places = readFileSync(join(src, file), 'utf8').split(find).length - 1
+      return places === 1 && name in seeds ? [] : [`${name}: ${places} places, seed ${seeds[name]}`]
+    })
+    expect(wrong).toEqual([])
   })
 })

@@ -166,7 +166,7 @@ export const ingestMutations: readonly Mutation[] = [
   {
     name: 'a message that cannot be mapped is acknowledged and dropped',
     file: 'ingest/intake/result-router.ts',
-    find: '    spool.addDeadLetter(deadLetterFor({ ...result, store: unmappedStoreOf(result) }, envelope, clock.now()))\n',
+    find: '    spool.addDeadLetter(deadLetterFor({ ...result, store: unmappedStoreOf(result) }, envelope, ourTime.now()))\n',
     replace: '',
   },
   {

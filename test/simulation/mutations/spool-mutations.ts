@@ -299,15 +299,15 @@ export const spoolMutations: readonly Mutation[] = [
   {
     name: 'numbers are given again after a settle out of order',
     file: 'spool/recovery/recovery.ts',
-    find: '  lane.committedSeq = lane.nextSeq\n  lane.appendedSeq',
-    replace: `  let end = 0
-  for await (const page of state.store.pages(tableRange(table.chunks)))
-    for (const [key, value] of page)
-      if (laneOf(key) === lane.id) end = seqOf(key) + (readChunk(value)?.count ?? 0)
-  lane.nextSeq = end
-  lane.sealSeq = Math.min(end, lane.sealSeq)
-  lane.committedSeq = lane.nextSeq
-  lane.appendedSeq`,
+    find: '    lane.committedSeq = lane.nextSeq\n    lane.appendedSeq',
+    replace: `    let end = 0
+    for await (const page of state.store.pages(tableRange(table.chunks)))
+      for (const [key, value] of page)
+        if (laneOf(key) === lane.id) end = seqOf(key) + (readChunk(value)?.count ?? 0)
+    lane.nextSeq = end
+    lane.sealSeq = Math.min(end, lane.sealSeq)
+    lane.committedSeq = lane.nextSeq
+    lane.appendedSeq`,
   },
   {
     name: 'the rotation of a lane is reported before it is durable',
