@@ -27,13 +27,15 @@ export async function stepOver(
 ): Promise<void> {
   const { firstSeq, endSeq } = found
   assert(firstSeq === lane.sealSeq, 'only the head of a lane is stepped over')
+  const damages = found.kind === 'damaged' ? [found] : []
+  report(session, lane, damages)
   // The chunk behind it shows how many bytes are gone. It is read next.
   const endBytes = await endBytesOf(session, lane, endSeq)
   await session.committer.commit({
     prepare(ops) {
       // Not before: a count between two writes sees the numbers and the totals of the same moment.
-      if (found.kind === 'damaged') moveToDamaged(lane, found, ops)
-      else {
+      for (const damage of damages) moveToDamaged(lane, damage, ops)
+      if (found.kind === 'gap') {
         lane.gapPayloads -= endSeq - firstSeq
         ops.push({ type: 'del', key: seqKey(table.chunks, lane.id, firstSeq) })
       }
@@ -41,7 +43,7 @@ export async function stepOver(
       setHead(session, lane, endSeq, endBytes)
       putTotals(lane, ops)
     },
-    committed: () => found.kind === 'damaged' && report(session, lane, found),
+    committed: () => count(session, damages),
   })
 }
 
@@ -62,6 +64,7 @@ export async function replaceClaim(
   const { batch } = claim
   const claims = intactRuns(findings).map((refs) => newClaim(session, lane, refs))
   const damages = findings.filter((finding) => finding.kind === 'damaged')
+  report(session, lane, damages)
   await session.committer.commit({
     prepare(ops) {
       deleteClaim(lane, batch.firstSeq)
@@ -72,7 +75,7 @@ export async function replaceClaim(
       setHead(session, lane, lane.sealSeq, lane.sealBytes)
       putTotals(lane, ops)
     },
-    committed: () => damages.forEach((damage) => report(session, lane, damage)),
+    committed: () => count(session, damages),
   })
   return claims.map((added) => added.batch)
 }
@@ -104,14 +107,19 @@ function moveToDamaged(lane: Lane, damage: Damage, ops: StoreOp[]): void {
   chunkDeleted(lane, firstSeq, endSeq - firstSeq)
 }
 
-function report({ counters, emit }: SpoolState, lane: Lane, { firstSeq, endSeq, raw, what }: Damage): void {
-  const payloads = endSeq - firstSeq
-  counters.damaged += payloads
-  emit({
-    kind: 'chunk_damaged',
-    lane: lane.id,
-    firstSeq,
-    payloads,
-    what: raw === null ? what : `${what}; ${keptAside}`,
-  })
+/** Before the write: a process that ends behind it would never say what it lost. */
+function report({ emit }: SpoolState, lane: Lane, damages: readonly Damage[]): void {
+  for (const { firstSeq, endSeq, raw, what } of damages)
+    emit({
+      kind: 'chunk_damaged',
+      lane: lane.id,
+      firstSeq,
+      payloads: endSeq - firstSeq,
+      what: raw === null ? what : `${what}; ${keptAside}`,
+    })
+}
+
+/** Behind the write: after one that failed they are found again. */
+function count({ counters }: SpoolState, damages: readonly Damage[]): void {
+  for (const { firstSeq, endSeq } of damages) counters.damaged += endSeq - firstSeq
 }

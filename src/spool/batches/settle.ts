@@ -73,6 +73,8 @@ export function settle(
   const movesBack = plan.retries.some((retry) => isBack(batch.role, retry.role))
   /** What was read of them is not needed any more once this is durable. */
   const delivered: Chunk[] = []
+  // Before the write: a process that ends behind it would never say what it lost.
+  reportLost(session, batch, plan, lost)
   return committer.commit({
     prepare(ops) {
       if (movesBack) counters.movedBack += 1
@@ -102,7 +104,6 @@ export function settle(
       for (const chunk of delivered) recent.giveBack(chunk)
       lane.leaving.delete(batch.firstSeq)
       receiptsCommitted(receipts)
-      reportLost(session, batch, plan, lost)
     },
   })
 }

@@ -6,6 +6,8 @@ import { seqKey, table, tableRange } from '../../../src/spool/chunk-log/key-layo
 import type { LaneId } from '../../../src/domain/ids.ts'
 import type { Spool } from '../../../src/spool/spool.ts'
 import { openLevelStore, type Store } from '../../../src/storage/storage.ts'
+import { eventually } from '../../support/eventually.ts'
+import { createHeldStore } from '../../support/held-store.ts'
 import { compacted } from '../../support/damaged-spool.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
 import {
@@ -166,6 +168,24 @@ describe('a damaged spool', () => {
     const world = await reopenTampered(before, seqKey(table.chunks, lane, 0), flipLastByte)
     expect(await deliverAll(world.spool)).toEqual([])
     expect(world.spool.totals()).toMatchObject({ damaged: 1, payloads: 0, openBytes: 0 })
+  })
+
+  test('is reported before the write that counts it, so that no end of the process hides it', async () => {
+    const held = createHeldStore()
+    const options = { changes: { recentBytesMax: 0 }, openStore: held.openStore }
+    const before = await openSpoolWorld(options)
+    await publishAll(before, 'abc')
+    const world = await reopenTampered(before, seqKey(table.chunks, lane, 1), flipLastByte)
+    const limits = { payloadsMax: 1, bodyBytesMax: 1e9 }
+    await world.spool.seal(lane, limits)
+    held.hold()
+    const sealing = world.spool.seal(lane, limits)
+    await eventually(() => held.waiting() === 1)
+    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 1, payloads: 1 }])
+    expect(world.spool.totals().damaged).toBe(0)
+    held.release()
+    await sealing
+    expect(world.spool.totals().damaged).toBe(1)
   })
 
   test('a chunk that becomes damaged before it is cut is set aside too', async () => {
