@@ -148,7 +148,11 @@ export function wrongAtEnd(known: Known): string[] {
   const { acts, troubles } = circumstances
   wrong.push(...wrongLanes(services, { ...known.lanes, fleet, payloads, positions, acts, isParked }))
   const ofPersons = acts.filter(({ kind }) => kind !== 'park')
-  const mayBeAgain = (payloadId: string) => isCopied(payloadId) || isParked(payloadId)
+  const submitted = services.flatMap(({ journal }) => journal.map(({ payloadIds }) => payloadIds))
+  // What is left of a batch with one of them has another batchId after a restart.
+  const besideStruck = new Set(submitted.filter((ids) => ids.some((id) => struck.has(id))).flat())
+  const mayBeAgain = (payloadId: string) =>
+    isCopied(payloadId) || isParked(payloadId) || besideStruck.has(payloadId)
   const repeats = { ...known.repeats, acts: ofPersons, troubles, isCopied: mayBeAgain }
   wrong.push(...wrongRepeats(services, repeats))
   if (engine !== null) wrong.push(...engine.wrongOrder(payloads), ...engine.wrongAtEnd())

@@ -19,5 +19,19 @@ export const regressions: readonly { seed: number; found: string }[] = [
     found: 'BATCHES_HELD that stayed open after a settle whose write failed and was on the disk',
   },
   { seed: 131_696, found: 'a new store made without a word where the store and its mark are gone' },
+  {
+    seed: 721_584,
+    found: 'bytes of a chunk that is missing at the end of a lane, counted until the lane is deleted',
+  },
+  {
+    seed: 730_263,
+    found: 'a refused batch that was said to wait for an acceptance, while others were accepted',
+  },
+  { seed: 730_742, found: 'damaged chunks behind one whose key is damaged, left where nobody reads them' },
+  { seed: 731_388, found: 'bytes of a lane whose only chunk is missing' },
+  {
+    seed: 742_390,
+    found: 'damage that was counted, and not reported, where the process ended behind the write',
+  },
   { seed: 421_157, found: 'a reload during the start that was said to be done, and was not in force' },
 ]

@@ -184,6 +184,7 @@ export async function runSeed(
       },
     ),
   )
+  const flips = createFlips(machine, services, createRandom(seed ^ 0x3ad8025f))
   const conditions = createOpenConditions(services, {
     troubles: ends.troubles,
     changedMs: () => operator.changedMs,
@@ -191,6 +192,7 @@ export async function runSeed(
       reason === 'repeated'
         ? plan.providers.some((one) => one.name === name && one.onRepeat === 'hold')
         : reason !== 'refused_repeat' || plan.delivery.onRefusedRepeat === 'hold',
+    struck: () => flips.payloads.length,
     probesMs: (plan.backoffS + 3 * plan.delivery.timeoutS) * 1000 + probeSlackMs,
     timeoutMs: plan.delivery.timeoutS * 1000,
   })
@@ -210,7 +212,7 @@ export async function runSeed(
     engine,
     services,
     keys,
-    flips: createFlips(machine, services, createRandom(seed ^ 0x3ad8025f)),
+    flips,
     operator,
     deadLetters: null,
     endpoints: createEndpointWatch(services, ends.troubles),

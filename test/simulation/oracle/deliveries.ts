@@ -190,6 +190,8 @@ function modelOf(
   }
 
   function received({ atMs, life, batchId, payloadIds, isStale }: Submission): void {
+    // After a restart nothing has the whole batch any more: the rest comes under another batchId.
+    if (payloadIds.some(isStruck)) excuse(payloadIds, batchId)
     // When it was sent is not known, only that something else may have been answered since.
     if (isStale) {
       batchOf(batchId ?? `single ${payloadIds[0]}`, payloadIds).submissions += 1
@@ -203,8 +205,6 @@ function modelOf(
         isOutage: false,
         acceptedMs: Number.NEGATIVE_INFINITY,
       })
-    // After a restart nothing has the whole batch any more: the rest comes under another batchId.
-    if (payloadIds.some(isStruck)) excuse(payloadIds, batchId)
     const id = batchId ?? `single ${payloadIds[0]}`
     const batch = batchOf(id, payloadIds)
     batch.submissions += 1
