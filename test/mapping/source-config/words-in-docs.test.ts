@@ -1,4 +1,4 @@
-// docs/mapping.md names each option of a source, so that one page holds all words.
+// docs/mapping.md names each option of a source, and each word that one takes: one page holds all words.
 
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
@@ -15,10 +15,29 @@ function namesIn(schema: unknown, names = new Set<string>()): Set<string> {
   return names
 }
 
+/** The words of all options that take one of some. */
+function valuesIn(schema: unknown): string[] {
+  if (typeof schema !== 'object' || schema === null) return []
+  const { enum: own = [] } = schema as { enum?: unknown }
+  const words = [own].flat().filter((word) => typeof word === 'string')
+  return [...words, ...Object.values(schema).flatMap(valuesIn)]
+}
+
+const page = read('docs/mapping.md').replace(/^```.*?^```/gms, '')
+const { properties } = JSON.parse(read('config/gateway.schema.json')) as { properties: { sources: object } }
+
 test('the page of the mapping has each word of a source', () => {
-  const { properties } = JSON.parse(read('config/gateway.schema.json')) as { properties: { sources: object } }
   const names = [...namesIn(properties.sources)]
-  const words = new Set([...read('docs/mapping.md').matchAll(/`([a-z_0-9]+)/g)].map(([, word]) => word))
+  const words = new Set([...page.matchAll(/`([a-z_0-9]+)/g)].map(([, word]) => word))
   expect(names.length).toBeGreaterThan(100)
   expect(names.filter((name) => !words.has(name))).toEqual([])
+})
+
+test('the page of the mapping has each word that an option takes', () => {
+  const values = new Set(valuesIn(properties.sources))
+  const words = new Set(
+    [...page.matchAll(/`([^`]+)`/g)].flatMap(([, text = '']) => text.split(/[\s,:()[\]{}"]+/)),
+  )
+  expect(values.size).toBeGreaterThan(80)
+  expect([...values].filter((value) => !words.has(value))).toEqual([])
 })
