@@ -5,11 +5,12 @@
 
 import { z } from 'zod'
 import { isoTime, isoTimeOrNull } from '../std/clock.ts'
+import { severities } from '../domain/cause.ts'
 import { textOf } from './alert-text.ts'
 import type { Alert } from './types.ts'
 
 const time = z.iso.datetime()
-const severity = z.enum(['info', 'warning', 'error', 'critical'])
+const severity = z.enum(severities)
 
 const change = z.strictObject({
   kind: z

@@ -5,7 +5,8 @@
 // the next alert has what is different in the end. Its size is bounded by the number of open conditions.
 
 import type { EpochMs } from '../std/clock.ts'
-import type { AlertSeverity, Change, OpenCondition } from './types.ts'
+import { rankOf, type Severity } from '../domain/cause.ts'
+import type { Change, OpenCondition } from './types.ts'
 
 /** A condition as the receiver knows it. */
 export type Reported = OpenCondition & {
@@ -17,15 +18,9 @@ export type Reported = OpenCondition & {
 const maybeMax = 64
 
 export type ConditionFilter = {
-  from: AlertSeverity
+  from: Severity
   only: readonly string[] | null
   except: readonly string[]
-}
-
-const severities: readonly AlertSeverity[] = ['info', 'warning', 'error', 'critical']
-
-export function rankOf(severity: AlertSeverity): number {
-  return severities.indexOf(severity)
 }
 
 export function nameOf({ code, key }: Pick<OpenCondition, 'code' | 'key'>): string {
@@ -36,7 +31,7 @@ export function isWanted(
   { code, severity }: Pick<OpenCondition, 'code' | 'severity'>,
   filter: ConditionFilter,
 ): boolean {
-  if (rankOf(severity) < rankOf(filter.from)) return false
+  if (rankOf({ severity }) < rankOf({ severity: filter.from })) return false
   return (filter.only?.includes(code) ?? true) && !filter.except.includes(code)
 }
 
@@ -67,7 +62,7 @@ export function changesOf(
     const present = { code, key, severity, since, count, what, why, act, causes }
     const add = (kind: Change['kind']) => changes.push({ ...present, kind, clearedAt: null })
     if (known === undefined) add('raised')
-    else if (rankOf(condition.severity) > rankOf(known.severity)) add('worsened')
+    else if (rankOf(condition) > rankOf(known)) add('worsened')
     else if (causes.some((cause) => !known.causes.includes(cause))) add('changed')
     else if (now - known.sentAt >= repeatMs && (condition.known ?? null) === null) add('repeated')
   }
@@ -80,7 +75,7 @@ export function changesOf(
   return changes.sort(
     (a, b) =>
       Number(a.kind === 'cleared') - Number(b.kind === 'cleared') ||
-      rankOf(b.severity) - rankOf(a.severity) ||
+      rankOf(b) - rankOf(a) ||
       a.since - b.since,
   )
 }

@@ -2,8 +2,9 @@
 // lost: then receivers get the open conditions once more, and no message that one was cleared.
 
 import { z } from 'zod'
+import { severities } from '../domain/cause.ts'
 
-const severity = z.enum(['info', 'warning', 'error', 'critical'])
+const severity = z.enum(severities)
 
 const reported = z.object({
   code: z.string(),

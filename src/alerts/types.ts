@@ -1,15 +1,14 @@
 // types.ts: what an alert is, what a receiver does with it, and what is shown of both.
 
 import type { EpochMs } from '../std/clock.ts'
+import type { Severity } from '../domain/cause.ts'
 import type { State } from '../domain/condition-state.ts'
-
-export type AlertSeverity = 'info' | 'warning' | 'error' | 'critical'
 
 /** A condition as it is open now; `VERDICT` for the verdict itself. */
 export type OpenCondition = {
   code: string
   key: string | null
-  severity: AlertSeverity
+  severity: Severity
   since: EpochMs
   count: number
   what: string

@@ -166,6 +166,6 @@ function valueAt(config: unknown, path: Keys): unknown {
   return value
 }
 
-function keysOf(path: readonly PropertyKey[]): (string | number)[] {
+export function keysOf(path: readonly PropertyKey[]): (string | number)[] {
   return path.map((key) => (typeof key === 'number' ? key : String(key)))
 }

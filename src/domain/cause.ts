@@ -1,7 +1,12 @@
-// cause.ts: why a condition is open, in words: what an event or a state says of it.
+// cause.ts: why a condition is open, in words: what an event or a state says of it; and how bad it is.
 
 export const severities = ['info', 'warning', 'error', 'critical'] as const
 export type Severity = (typeof severities)[number]
+
+/** Higher is worse. */
+export function rankOf({ severity }: { severity: Severity }): number {
+  return severities.indexOf(severity)
+}
 
 /** The texts of a condition. Those that a cause omits come from the catalogue. */
 export type Cause = {

@@ -3,7 +3,7 @@
 import { plural } from '../../std/quantity.ts'
 import type { ImportReport } from '../../dead-letters/dead-letters.ts'
 import { textOfLines } from '../../std/text-table/text-lines.ts'
-import { remapLines } from '../../ops/ops.ts'
+import { remapLines, sumOf } from '../../ops/ops.ts'
 
 export function importText(reports: readonly ImportReport[], dryRun: boolean): string {
   const payloads = sumOf(reports.map((report) => report.payloads))
@@ -23,8 +23,4 @@ export function importText(reports: readonly ImportReport[], dryRun: boolean): s
     ...remapLines(remaps, dryRun),
     ...(dryRun ? ['Nothing was changed.'] : []),
   ])
-}
-
-function sumOf(numbers: readonly number[]): number {
-  return numbers.reduce((sum, number) => sum + number, 0)
 }

@@ -13,6 +13,7 @@ import {
 } from '../../learn/learn.ts'
 import { plural } from '../../std/quantity.ts'
 import { columns } from '../../std/text-table/text-table.ts'
+import { visibleLines } from '../terminal/terminal.ts'
 import { mapResultText } from '../terminal/text-format.ts'
 
 export type Learned = Proposed & {
@@ -104,10 +105,6 @@ function tableLines(table: string): string[] {
   const lines = table.trimEnd().split('\n')
   const shown = lines.slice(0, devicesShown + 1).map(visible)
   return lines.length > shown.length ? [...shown, `and ${lines.length - shown.length} more`] : shown
-}
-
-function visibleLines(text: string): string {
-  return text.split('\n').map(visible).join('\n')
 }
 
 function unreadLines(shape: TopicShape): string[] {

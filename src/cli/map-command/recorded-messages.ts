@@ -11,7 +11,7 @@
 
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { Message, QoS, Sender } from '../../domain/message.ts'
-import { recordedProperties } from './recorded-properties.ts'
+import { isLine, recordedProperties } from './recorded-properties.ts'
 
 export type RecordedLine =
   | { kind: 'message'; message: Message }
@@ -116,10 +116,6 @@ function lineIn(text: string): Line | null {
     if (error instanceof SyntaxError) return null
     throw error
   }
-}
-
-function isLine(value: unknown): value is Line {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function textOr(value: unknown, otherwise: string | undefined): string | undefined {

@@ -49,6 +49,6 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-function isLine(value: unknown): value is Line {
+export function isLine(value: unknown): value is Line {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

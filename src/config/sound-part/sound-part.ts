@@ -9,6 +9,7 @@
 
 import type { z } from 'zod'
 import type { ConfigProblem } from '../../std/config-problem.ts'
+import { keysOf } from '../schema-errors.ts'
 import { shapesAt, type Shape } from '../schema-shape.ts'
 import type { Keys } from '../yaml-source.ts'
 
@@ -123,10 +124,6 @@ function exampleAt(root: Shape, keys: Keys, used: Set<string>): unknown {
     ({ type, format, examples }) => type === 'string' && format !== undefined && examples !== undefined,
   )
   return shape?.examples?.[0] ?? null
-}
-
-function keysOf(path: readonly PropertyKey[]): (string | number)[] {
-  return path.map((key) => (typeof key === 'number' ? key : String(key)))
 }
 
 function below(value: unknown, key: string | number): unknown {

@@ -3,6 +3,7 @@
 
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
+import type { Severity } from '../cause.ts'
 import { batchId, count, event, field, payloads, provider, tookMs, why } from './events.ts'
 import { forProvider, sentence } from './event-text.ts'
 
@@ -21,7 +22,7 @@ export type RequestRefusal =
 
 const conditionCode = field<string>('code of the condition')
 const conditionKey = field<string | null>('what it is about, such as a provider; null for the gateway')
-const severity = field<'info' | 'warning' | 'error' | 'critical'>('how bad it is')
+const severity = field<Severity>('how bad it is')
 const what = field<string>('what is wrong, or was')
 
 export const gatewayEvents = {

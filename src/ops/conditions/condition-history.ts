@@ -9,13 +9,14 @@
 
 import { z } from 'zod'
 import type { Clock, EpochMs } from '../../std/clock.ts'
+import { severities } from '../../domain/cause.ts'
 import type { RecordsStore } from '../../device-records/device-records.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 
 const pastSchema = z.object({
   code: z.string(),
   key: z.string().nullable(),
-  severity: z.enum(['info', 'warning', 'error', 'critical']),
+  severity: z.enum(severities),
   since: z.number(),
   clearedAt: z.number(),
   what: z.string(),

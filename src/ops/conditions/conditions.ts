@@ -23,7 +23,7 @@ import type { Clock, EpochMs } from '../../std/clock.ts'
 import { bounded } from '../../std/quote.ts'
 import type { Emit, GatewayEvent } from '../../domain/event.ts'
 import { eventSpec } from '../../domain/event.ts'
-import { severities, type Cause, type Severity } from '../../domain/cause.ts'
+import { rankOf, type Cause, type Severity } from '../../domain/cause.ts'
 import { specOf, type ConditionCode } from './condition-catalogue.ts'
 import type { Stopped } from './types.ts'
 
@@ -193,8 +193,4 @@ function causesOf({ causes, cause }: Cause, known: readonly string[]): readonly 
 
 function entryName(code: ConditionCode, key: string | null): string {
   return key === null ? code : `${code}|${key}`
-}
-
-function rankOf({ severity }: Pick<Condition, 'severity'>): number {
-  return severities.indexOf(severity)
 }

@@ -17,7 +17,6 @@ import { formatAgo, formatDuration } from '../../std/quantity.ts'
 import type { HoldReason } from '../../domain/event.ts'
 import type { ProviderView } from '../../delivery/types.ts'
 import type { LaneView } from '../../spool/spool.ts'
-import { severities } from '../../domain/cause.ts'
 import { specOf } from '../conditions/condition-catalogue.ts'
 import type { Condition } from '../conditions/conditions.ts'
 import { oldestOf } from '../lane-age.ts'
@@ -104,7 +103,7 @@ function causeOf(source: VerdictSource): [Verdict, string] {
 }
 
 function needsPerson({ severity }: Condition): boolean {
-  return severities.indexOf(severity) > severities.indexOf('info')
+  return severity !== 'info'
 }
 
 /** A condition without a key is about all providers. */

@@ -214,7 +214,7 @@ export function remapLines(reports: readonly Remapped[], dryRun: boolean): strin
   ]
 }
 
-function sumOf(numbers: readonly number[]): number {
+export function sumOf(numbers: readonly number[]): number {
   return numbers.reduce((sum, number) => sum + number, 0)
 }
 

@@ -4,7 +4,7 @@ import type { Block, Cell } from '../operations/shown-block.ts'
 import { zonedTime } from '../../std/clock.ts'
 import { bounded } from '../../std/quote.ts'
 import { html, type Html } from './html.ts'
-import { link, sentence, textBox } from './shown-values.ts'
+import { capital, link, sentence, textBox } from './shown-values.ts'
 import { facts, table } from './table.ts'
 
 export function blocksView(blocks: readonly Block[]): Html {
@@ -37,7 +37,3 @@ function cellView(cell: Cell): Html {
 }
 
 const pathMax = 4000
-
-function capital(name: string): string {
-  return name.replace(/[a-z]/, (letter) => letter.toUpperCase())
-}

@@ -38,6 +38,11 @@ export function named(text: string | null, lengthMax = 60): Html {
 /** Not broken at a hyphen. */
 const shortMax = 24
 
+/** With its first small letter large: a column may begin with a sign. */
+export function capital(text: string): string {
+  return text.replace(/[a-z]/, (letter) => letter.toUpperCase())
+}
+
 /** A sentence of ours: what stands in backticks is code. */
 export function sentence(text: string): Html {
   return html`${text.split('`').map((part, index) => (index % 2 === 0 ? part : html`<code>${part}</code>`))}`

@@ -14,7 +14,7 @@ import { messagesSection } from '../last-messages.ts'
 import { html, nothing, type Html } from '../html.ts'
 import { changes, commandText, quoted, type Access } from '../page-changes.ts'
 import { bars } from '../svg-plots.ts'
-import { ago, at, link, sentence, toCopy } from '../shown-values.ts'
+import { ago, at, capital, link, sentence, toCopy } from '../shown-values.ts'
 import { blocksView } from '../shown-blocks.ts'
 import type { DeviceRow } from './devices-page.ts'
 
@@ -57,10 +57,6 @@ function story({ device, now }: DeviceShown): Html {
       <a href="${link('/page/live', { device: device.device })}">Live messages</a>
     </p>
   </section>`
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 function acceptSection({ device, access }: DeviceShown): Html {

@@ -3,6 +3,7 @@
 import { metaOf } from '../../http/http-routing/parameters.ts'
 import { operationNamed } from '../../operations/operations.ts'
 import { html, type Html } from '../html.ts'
+import { capital } from '../shown-values.ts'
 
 type Search = {
   path: string
@@ -43,8 +44,4 @@ function select(name: string, title: string, allowed: readonly string[], value?:
     <option value="">any</option>
     ${allowed.map((one) => html`<option ${one === value && html`selected`}>${one}</option>`)}
   </select>`
-}
-
-function capital(name: string): string {
-  return name.charAt(0).toUpperCase() + name.slice(1)
 }
