@@ -97,7 +97,7 @@ export type Gateway = {
   /** Tries now what waits for a back-off or a slow probe. */
   probe(): void
   /** Reads config, presets and device table again, and puts them in force if they are valid. */
-  reload(cause: string): Promise<ReloadReport>
+  reload(cause: string, confirmed?: { isConfirmed: boolean }): Promise<ReloadReport>
   status(): ReturnType<Ops['status']>
   /** Shows messages as they arrive. Null while the spool is not open. */
   readonly taps: Taps | null
@@ -199,7 +199,8 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
     },
     broken: broken.promise,
     probe: () => stages?.delivery.probe(),
-    reload: async (cause) => stages?.reload.reload(cause) ?? { kind: 'refused', fault: notOpen() },
+    reload: async (cause, confirmed) =>
+      stages?.reload.reload(cause, confirmed) ?? { kind: 'refused', fault: notOpen() },
     status: () => ops.status(),
     get taps() {
       return stages?.taps ?? null

@@ -211,7 +211,7 @@ async function openIncoming(
       emit,
       env,
       nextMapping: activeMapping.next,
-      renew: (next) => ingest.renew(ingestOptions(next.ingest)),
+      renew: (next, confirmed) => ingest.renew(ingestOptions(next.ingest), confirmed),
       renewOps: ops.renew,
       renewDelivery(next) {
         const options = deliveryOptions(next.delivery)
@@ -249,6 +249,7 @@ async function openIncoming(
       forget,
       now: ourTime.now,
       mute: devices.mute,
+      kick: ingest.kick,
       async accept(row) {
         const file = await addListed(present, row)
         return { file, reload: await reload.reload('a device was accepted') }

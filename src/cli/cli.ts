@@ -93,6 +93,10 @@ const commands: Record<string, Entry> = {
     summary: 'Show what happened to payloads: outcome, time and requestId.',
     load: async () => (await import('./ledger-command/ledger-command.ts')).ledgerCommand,
   },
+  clients: {
+    summary: 'Close the connections of a client, a user or an address.',
+    load: groupOf('clients'),
+  },
   devices: {
     summary: 'List and show devices: which are silent, since when, and why. Add, accept and forget them.',
     load: async () => (await import('./devices-command/devices-command.ts')).devicesCommand,

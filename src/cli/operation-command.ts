@@ -7,6 +7,7 @@ import { zonedTime, type EpochMs } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import {
   effects,
+  needsYes,
   linesOfBlocks,
   metaOf,
   nowOf,
@@ -222,7 +223,7 @@ export function printOperation(
 ): void {
   const { dryRun = false } = Object(answer) as { dryRun?: boolean }
   const prints = new Set(Object.keys(operation.prints ?? {}).filter((name) => name in options))
-  const asks = 'yes' in operation.parameters.shape
+  const asks = needsYes(operation)
   printAnswer(io, options, answer, (_, width) => {
     const lines = [
       ...timesLine(operation, values),

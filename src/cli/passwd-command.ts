@@ -58,7 +58,7 @@ async function changeUser(
   if (options.delete) {
     await requireUser(path, user)
     await changeFile(path, (text) => withUser(text, user, null))
-    io.stdout.write(`Deleted user ${quote(user)}. Its open connections stay.\n`)
+    io.stdout.write(`Deleted user ${quote(user)}. A daemon that reads the file closes its connections.\n`)
     return 0
   }
   const password = await readPassword(io, `Password of ${user}`, true)

@@ -40,7 +40,7 @@
 //                                 open (std/listening-port)
 
 import type { State } from '../domain/condition-state.ts'
-import { GatewayError, messageOf } from '../std/gateway-error.ts'
+import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
 import {
   createConnectionLimits,
   type ConnectionLimitOptions,
@@ -52,7 +52,15 @@ import {
   type AccessOptions,
   type PasswordOptions,
 } from './broker/access/access.ts'
-import { createBroker, type Broker, type BrokerCounters, type BrokerOptions } from './broker/broker.ts'
+import type { CertificateCheck } from './broker/access/certificate-check.ts'
+import { withdrawnOf } from './broker/access/withdrawal.ts'
+import {
+  createBroker,
+  type Broker,
+  type BrokerClient,
+  type BrokerCounters,
+  type BrokerOptions,
+} from './broker/broker.ts'
 import { openBridge, type AnyBridgeOptions } from './bridge-kinds.ts'
 import { createCustody, type CustodyDeps, type CustodyOptions, type CustodyView } from './custody/custody.ts'
 import {
@@ -127,11 +135,16 @@ export type Ingest = {
   /** Puts another mapping in force between two messages; rejects, and keeps the old one, without a store. */
   swap: Intake['swap']
   /**
-   * Puts users, tokens, certificates, their revocation lists, and the credentials of bridges in force; open
-   * connections stay. Rejects with
-   * PASSWORDS_INVALID or CERTIFICATES_INVALID; what cannot be used stays as it was.
+   * Puts users, tokens, certificates, their revocation lists, and the credentials of bridges in force, and
+   * closes the connections that they do not admit any more. Rejects with PASSWORDS_INVALID,
+   * CERTIFICATES_INVALID or ACCESS_WITHDRAWN; what cannot be used stays as it was.
    */
-  renew(options: Pick<IngestOptions, 'access' | 'listeners' | 'bridges'>): Promise<void>
+  renew(
+    options: Pick<IngestOptions, 'access' | 'listeners' | 'bridges'>,
+    confirmed?: { isConfirmed: boolean },
+  ): Promise<void>
+  /** Closes the connections of a client id, user or address; their number. */
+  kick(name: string): number
   /** Puts limits in force. Open connections stay. */
   use(limits: LiveLimits): void
   /** Takes no new connection and reads no further packet. What was read is still acknowledged. */
@@ -221,21 +234,48 @@ export async function createIngest(deps: IngestDeps, first: IngestOptions): Prom
     sources.start()
   }
 
-  async function renew(next: Pick<IngestOptions, 'access' | 'listeners' | 'bridges'>): Promise<void> {
+  async function renew(
+    next: Pick<IngestOptions, 'access' | 'listeners' | 'bridges'>,
+    { isConfirmed } = { isConfirmed: false },
+  ): Promise<void> {
     let fault: unknown = null
+    const certificateChecks = new Map<number, CertificateCheck>()
+    for (const [index, listener] of listeners.entries()) {
+      const check = listener.checkOf(next.listeners[index]?.tls ?? null)
+      if (check !== null) certificateChecks.set(index, check)
+    }
+    let withdrawn: BrokerClient[] = []
+    let withdrawal: unknown = null
+    try {
+      await access.load(next.access, (rules) => {
+        withdrawn = withdrawnOf(broker.admitted(), rules, { certificateChecks, isConfirmed })
+      })
+    } catch (error) {
+      withdrawal = error
+    }
     for (const { source, renew } of bridges) {
       const found = next.bridges?.find(({ name }) => name === source.name)
       if (found) renew(found)
     }
     for (const [index, listener] of listeners.entries()) {
+      if (codeOf(withdrawal) === 'ACCESS_WITHDRAWN' && certificateChecks.has(index)) continue
       try {
         listener.renew(next.listeners[index]?.tls ?? null)
       } catch (error) {
         fault = certificatesInvalid(listener.url(), error)
       }
     }
-    await access.load(next.access)
-    if (fault !== null) throw fault
+    for (const client of withdrawn) client.drop('access_withdrawn')
+    if (withdrawal !== null || fault !== null) throw withdrawal ?? fault
+  }
+
+  function kick(name: string): number {
+    const found = broker.admitted().filter(({ sender }) => {
+      const { clientId, identity, userName, address } = sender
+      return [clientId, identity, userName, address].includes(name)
+    })
+    for (const client of found) client.drop('closed_by_operator')
+    return found.length
   }
 
   async function stopAccepting(): Promise<void> {
@@ -286,6 +326,7 @@ export async function createIngest(deps: IngestDeps, first: IngestOptions): Prom
     start,
     swap: intake.swap,
     renew,
+    kick,
     use: (limits) => void Object.assign(options, limits),
     stopAccepting,
     close,

@@ -80,7 +80,10 @@ export type Caller =
 
 /** What can be changed over HTTP. */
 export type DaemonControl = {
-  reload(cause: string): Promise<ReloadReport>
+  /** `isConfirmed`: also where it ends the connections of most clients. */
+  reload(cause: string, confirmed?: { isConfirmed: boolean }): Promise<ReloadReport>
+  /** Closes the connections of a client id, user or address; their number. */
+  kick(name: string): number
   /** Tries at once what waits for a back-off or a slow probe. */
   probe(signal: AbortSignal): Promise<ProbeReport>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>

@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { hashPassword } from '../../src/std/passwords/passwords.ts'
 import { configText } from '../support/config-text.ts'
 import { createAuthority, type Certificate } from '../support/certificates.ts'
+import { runCli } from '../support/cli-world.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
 import { connectBytes, createDevice, type Device } from '../support/mqtt-device.ts'
@@ -30,7 +31,7 @@ const countOf = (pipeline: Pipeline, kind: string) =>
   pipeline.events.filter((event) => event.kind === kind).length
 
 describe('a changed password file', () => {
-  test('is put in force, and open connections stay; a broken one changes nothing and is a condition', async () => {
+  test('is put in force; a broken one changes nothing and is a condition', async () => {
     const broker = ' { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { password_file: users } }'
     const { pipeline, write, port } = await start(broker, { users: `old:${hash}\n` })
     const login = async (username: string, password = 'right'): Promise<[number, Device]> => {
@@ -39,16 +40,11 @@ describe('a changed password file', () => {
       const { returnCode = -1 } = await device.connect({ username, password: Buffer.from(password) })
       return [returnCode, device]
     }
-    const [accepted, open] = await login('old')
-    expect(accepted).toBe(0)
     expect((await login('new'))[0]).toBe(4)
-
     await write('users', `new:${hash}\n`)
     await pipeline.until(() => countOf(pipeline, 'mapping_reloaded') === 1)
     expect((await login('new'))[0]).toBe(0)
     expect((await login('old'))[0]).toBe(4)
-    open.publish({ topic: 'telemetry/v1/old', payload: '{"ts":1750000000000}' })
-    await open.acked(1)
 
     await write('users', 'new:secret-in-plain-text\n')
     await pipeline.until(() => pipeline.codes().includes('ACCESS_STALE'))
@@ -61,7 +57,70 @@ describe('a changed password file', () => {
     await write('users', `old:${hash}\nnew:${hash}\n`)
     await pipeline.until(() => !pipeline.codes().includes('ACCESS_STALE'))
     expect((await login('old'))[0]).toBe(0)
-    expect(open.closed).toBe(false)
+  })
+
+  test('ends the connection of a withdrawn user; not those of most, unless a person confirms it', async () => {
+    const broker = `
+    listeners: [{ url: "mqtt://127.0.0.1:0" }]
+    access: { password_file: users, tokens: [{ name: reefer, token: "\${file:token}" }] }`
+    const lineOf = (user: string) => `${user}:${hash}\n`
+    const files = { users: ['a', 'b', 'c'].map(lineOf).join(''), token: 'a-token-of-sixteen-characters' }
+    const { pipeline, folder, write, port } = await start(broker, files)
+    const reload = (...words: string[]) =>
+      runCli(['reload', ...words, '--socket', join(folder, 'spool.sock')])
+    const login = async (username: string) => {
+      const device = await createDevice({ port, clientId: `of-${username}` })
+      onTestFinished(() => device.destroy())
+      const { returnCode } = await device.connect({ username, password: Buffer.from('right') })
+      expect(returnCode).toBe(0)
+      return device
+    }
+    const [a, b, c] = [await login('a'), await login('b'), await login('c')]
+    const reefer = await login(files.token)
+
+    await write('users', ['b', 'c'].map(lineOf).join(''))
+    await pipeline.until(() => a.closed)
+    expect([b.closed, c.closed, reefer.closed]).toEqual([false, false, false])
+
+    await write('users', lineOf('c'))
+    await pipeline.until(() => b.closed)
+    expect([c.closed, reefer.closed]).toEqual([false, false])
+
+    // Cut by mistake.
+    await write('users', '')
+    await write('token', 'another-token-of-a-device')
+    await pipeline.until(() => pipeline.codes().includes('ACCESS_STALE'))
+    expect((await reload()).stdout).toContain('2 connected clients of 2 may not connect any more')
+    expect([c.closed, reefer.closed]).toEqual([false, false])
+    // Its user is valid still.
+    const again = await login('c')
+    await pipeline.until(() => c.closed)
+
+    expect((await reload('--yes')).status).toBe(0)
+    await pipeline.until(() => again.closed && reefer.closed && !pipeline.codes().includes('ACCESS_STALE'))
+    const reasons = pipeline.events.flatMap((event) => (event.kind === 'client_dropped' ? event.reason : []))
+    expect(reasons).toEqual(['access_withdrawn', 'access_withdrawn', 'access_withdrawn', 'access_withdrawn'])
+  })
+
+  test('a person closes the connections of a client id, a user, or an address', async () => {
+    const broker = ' { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { password_file: users } }'
+    const { pipeline, folder, port } = await start(broker, { users: `a:${hash}\nb:${hash}\n` })
+    const kick = (name: string) => runCli(['clients', 'kick', name, '--socket', join(folder, 'spool.sock')])
+    for (const [username, name] of [
+      ['a', 'truck-1'],
+      ['b', 'b'],
+      ['a', '127.0.0.1'],
+    ] as const) {
+      const device = await createDevice({ port, clientId: 'truck-1' })
+      onTestFinished(() => device.destroy())
+      await device.connect({ username, password: Buffer.from('right') })
+      device.publish({ topic: 'telemetry/v1/a', payload: '{"ts":1750000000000}', messageId: 1 })
+      await device.acked(1)
+      expect((await kick('truck-9')).status).toBe(1)
+      expect((await kick(name)).stdout).toBe(`1 connection of "${name}" closed.\n`)
+      await pipeline.until(() => device.closed)
+    }
+    expect(pipeline.status().totals.messages).toBe(3)
   })
 })
 
@@ -102,7 +161,7 @@ describe('changed certificates', () => {
     return { returnCode: connack?.[3] ?? null, socket, session: () => session }
   }
 
-  test('are used for new connections; open ones stay; a revoked client is refused, also with a ticket', async () => {
+  test('are used for new connections; a revoked client is closed and refused, also with a ticket', async () => {
     const first = gateways.issue({ names: ['localhost'] })
     const second = gateways.issue({ names: ['localhost'] })
     const { pipeline, write, port } = await start(broker, filesOf(first))
@@ -112,8 +171,12 @@ describe('changed certificates', () => {
     const resumed = await login(port, revoked, { session: before.session()! })
     expect([resumed.returnCode, resumed.socket.isSessionReused()]).toEqual([0, true])
 
+    const stays = await login(port, valid)
+    const more = await login(port, valid)
     await write('crl.pem', devices.revoke([revoked]))
     await pipeline.until(() => countOf(pipeline, 'mapping_reloaded') === 1)
+    await eventually(() => before.socket.closed && resumed.socket.closed)
+    expect([stays.socket.closed, more.socket.closed]).toEqual([false, false])
     expect((await login(port, revoked)).returnCode).toBeNull()
     expect(
       (await login(port, revoked, { session: resumed.session() ?? before.session()! })).returnCode,

@@ -313,6 +313,7 @@ export function daemonControl(changes: Partial<DaemonControl> = {}): DaemonContr
     remap: fail,
     now: systemClock.now,
     mute: async () => 0,
+    kick: () => 0,
     accept: fail,
     snapshotsFolder: '/var/lib/gateway/snapshots',
     forget: fail,

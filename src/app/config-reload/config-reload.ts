@@ -50,7 +50,8 @@ import {
 export type ConfigReload = StateSource & {
   /** Watches the files from here on. */
   start(): Promise<void>
-  reload(cause: string): Promise<ReloadReport>
+  /** `isConfirmed`: also where it ends the connections of most clients. */
+  reload(cause: string, confirmed?: { isConfirmed: boolean }): Promise<ReloadReport>
   /** What is in force; the stages of a spool that is opened again begin with it. */
   inForce(): Config
   stop(): Promise<void>
@@ -63,7 +64,7 @@ type Deps = {
   /** Reads what the mapping needs; what it returns puts it in force. */
   nextMapping: (config: Config) => Promise<() => Promise<void>>
   /** Puts users, tokens and certificates of the broker in force. */
-  renew: (config: Config) => Promise<void>
+  renew: (config: Config, confirmed: { isConfirmed: boolean }) => Promise<void>
   /** The same for ops. */
   renewOps: (config: Config['ops']) => void
   /** Certificates, keys and options of delivery. */
@@ -93,6 +94,8 @@ export function createConfigReload(
   const begun = Promise.withResolvers<void>()
   let last: Promise<unknown> = begun.promise
   let waiting: Promise<ReloadReport> | null = null
+  /** A person confirmed what the next reload withdraws. */
+  let isConfirmedNext = false
   let present = running
   /** The same, with secrets and certificates that could be used. */
   let usable = running
@@ -110,7 +113,8 @@ export function createConfigReload(
     begun.resolve()
   }
 
-  function reload(cause: string): Promise<ReloadReport> {
+  function reload(cause: string, { isConfirmed } = { isConfirmed: false }): Promise<ReloadReport> {
+    isConfirmedNext ||= isConfirmed
     waiting ??= inTurn(cause)
     return waiting
   }
@@ -132,6 +136,8 @@ export function createConfigReload(
     cancelRetry()
     if (stopped) return { kind: 'refused', fault: stoppingFault() }
     const startedAtMs = clock.monotonic()
+    const isConfirmed = isConfirmedNext
+    isConfirmedNext = false
     try {
       await watch.watch([...files])
       const config = await read()
@@ -141,12 +147,15 @@ export function createConfigReload(
       const before = present
       present = configInForce(config, before)
       renewOptions(present)
-      await renewAccess(config, before)
+      await renewAccess(config, before, isConfirmed)
       const tookMs = clock.monotonic() - startedAtMs
       emit({ kind: 'mapping_reloaded', cause, sources: config.sources.length, tookMs })
       refusal = null
       restartNeeded = differingOptions(config, present)
-      const warnings = certificateWarnings(config, clock.now()).map(({ what, act }) => `${what} ${act}`)
+      const warnings = [
+        ...[...accessFaults.values()].map(({ what, why, act }) => `${what} ${why} ${act}`),
+        ...certificateWarnings(config, clock.now()).map(({ what, act }) => `${what} ${act}`),
+      ]
       return { kind: 'reloaded', sources: config.sources.length, tookMs, restartNeeded, warnings }
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
@@ -167,7 +176,7 @@ export function createConfigReload(
   }
 
   /** A problem there does not keep a new mapping from being put in force. */
-  async function renewAccess(config: Config, before: Config): Promise<void> {
+  async function renewAccess(config: Config, before: Config, isConfirmed: boolean): Promise<void> {
     const attempt = async (sections: Partial<CertificateSections>, renewal: () => Promise<void> | void) => {
       const [part] = Object.keys(sections) as [Part]
       try {
@@ -180,7 +189,7 @@ export function createConfigReload(
       }
     }
     const { ingest, ops, delivery } = config
-    if (isSameBroker(config, before)) await attempt({ ingest }, () => renew(config))
+    if (isSameBroker(config, before)) await attempt({ ingest }, () => renew(config, { isConfirmed }))
     if (isSameOps(config, before)) await attempt({ ops }, () => renewOps(ops))
     if (isSameService(config, before)) await attempt({ delivery }, () => renewDelivery(config))
     const keptOf = <Name extends Part>(name: Name) => (accessFaults.has(name) ? usable : present)[name]

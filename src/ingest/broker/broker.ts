@@ -23,11 +23,13 @@
 //
 // This file owns the connections: it creates a gate for each.
 
+import type { X509Certificate } from 'node:crypto'
 import type { AedesOptions, Client } from 'aedes'
 import type { Clock } from '../../std/clock.ts'
 import type { TlsFailure } from '../../std/tls/tls.ts'
 import type { OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
+import type { Sender } from '../../domain/message.ts'
 import type { Intake } from '../intake/intake.ts'
 import { notePing } from '../intake/untimed-resends.ts'
 import type { Access } from './access/access.ts'
@@ -41,10 +43,12 @@ import {
   shareEmptyTables,
 } from './aedes-internals.ts'
 import type { Connection, ConnectionLimits } from './connection-limits/connection-limits.ts'
+import type { ClientDropReason } from './client-faults.ts'
 import { createClientReports } from './client-reports.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createProtocolUses, type ProtocolUse } from './clients/protocol-uses.ts'
 import { createClientAdmission } from './access/client-admission.ts'
+import type { Holder } from './access/withdrawal.ts'
 import { createConnectHandler, type ConnectOptions } from './connect-handler.ts'
 import { createCommandTopics, type CommandTopics } from './command-topics.ts'
 import { createControlPackets, type Subscriptions } from './control-packets.ts'
@@ -88,6 +92,8 @@ export type Broker = {
   handshakeFailed(reason: TlsFailure, address: string | null): void
   /** Takes over a connected socket. */
   addConnection(socket: DeviceSocket, origin: Origin): void
+  /** The open connections of admitted clients. */
+  admitted(): BrokerClient[]
   /** Reads nothing more; acks are still written. */
   stopReading(): void
   close(): Promise<void>
@@ -100,6 +106,12 @@ export type Broker = {
   >
 }
 
+/** An admitted client with its connection. */
+export type BrokerClient = Holder & {
+  readonly sender: Sender
+  drop(reason: ClientDropReason): void
+}
+
 /** Where a connection comes from. */
 export type Origin = {
   /** Null where TLS did not ask for a certificate. */
@@ -107,6 +119,7 @@ export type Origin = {
   connection: Connection
   /** Null without TLS. */
   tls: TlsUse | null
+  peerCertificate: (() => X509Certificate | undefined) | null
   /** The number of the listener, in the order of the config. */
   listener: number
 }
@@ -214,13 +227,24 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     reports.refuse(reason, { clientId: null, identity: null, address })
   }
 
-  function addConnection(socket: DeviceSocket, { certificateName, connection, tls, listener }: Origin): void {
+  function admitted(): BrokerClient[] {
+    return [...gates.all()].flatMap((gate): BrokerClient[] => {
+      const { listener, sender, admittedBy, peerCertificate } = gate
+      if (sender === null || admittedBy === null || gate.closed) return []
+      const drop = (reason: ClientDropReason) => gate.drop(reason)
+      return [{ listener, sender, admittedBy, clientId: sender.clientId, peerCertificate, drop }]
+    })
+  }
+
+  function addConnection(socket: DeviceSocket, origin: Origin): void {
+    const { certificateName, connection, tls, listener, peerCertificate } = origin
     const client = aedes.handle(socket)
     prepareParser(client)
     shareEmptyTables(client)
     offerPackets(client)
     const gate = gates.open(socket, client, connection)
     gate.certificateName = certificateName
+    gate.peerCertificate = peerCertificate
     gate.listener = listener
     gate.transport = socket.webSocket ? (tls ? 'WebSocket with TLS' : 'WebSocket') : tls ? 'TLS' : 'TCP'
     gate.tls = tls
@@ -263,6 +287,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     start: () => aedes.listen(),
     handshakeFailed,
     addConnection,
+    admitted,
     stopReading,
     close,
     sendCommand: commands.send,

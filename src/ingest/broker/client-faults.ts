@@ -143,6 +143,9 @@ export const clientDrops = {
   idle_timeout: 'It has no keepalive and sent nothing for idle_timeout.',
   receive_maximum:
     'It published more messages without waiting for their acknowledgements than max_in_flight.',
+  access_withdrawn:
+    'Its user, token or certificate, or the rule that admitted it, is not valid any more since the last reload.',
+  closed_by_operator: 'A person closed it (`clients kick`).',
   topic_alias: 'It used a topic alias that is 0, above max_topic_aliases, or without a topic.',
 } as const
 

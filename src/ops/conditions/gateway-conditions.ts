@@ -88,7 +88,8 @@ export const selfConditions: ConditionTable<SelfCode> = {
   ACCESS_STALE: {
     severity: 'error',
     meaning:
-      'A changed password file or certificate cannot be used. The former users or certificates stay in force.',
+      'A changed password file or certificate cannot be used, or would end most connections. The former users or ' +
+      'certificates stay in force.',
     act: 'Correct the file in the condition. The gateway reads the files again as soon as they change.',
     cause: ({ fault }) => staleOf(fault, 'The former ones stay in force.'),
   },

@@ -10,7 +10,7 @@ import { z } from 'zod'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import type { ChangeEnd } from '../audit/audit.ts'
-import { answerTo, effects, refusedBy, type Operation } from '../operations/operation.ts'
+import { answerTo, effects, needsYes, refusedBy, type Operation } from '../operations/operation.ts'
 import { operations } from '../operations/operations.ts'
 import { metaOf, rawParametersIn, readParameters } from './http-routing/parameters.ts'
 import { parametersRefused } from './http-routing/request-refusals.ts'
@@ -110,9 +110,8 @@ async function answerNow(of: Operation, request: RouteRequest<unknown>): Promise
 
 type Values = { dryRun?: boolean; yes?: boolean }
 
-/** Changes that take `yes` only report without it. */
-function isRecorded({ effect }: Operation, { dryRun, yes }: Values): boolean {
-  return effects[effect].isRecorded && dryRun !== true && yes !== false
+function isRecorded(of: Operation, { dryRun, yes }: Values): boolean {
+  return effects[of.effect].isRecorded && dryRun !== true && (yes !== false || !needsYes(of))
 }
 
 /** The request is wrong, and would be again. */

@@ -10,7 +10,7 @@ import { endOfTime } from '../../std/time-argument.ts'
 import { deviceOrderNames, deviceOrders, deviceStateNames } from '../../domain/device-state.ts'
 import type { DeviceFields } from '../../mapping/mapping.ts'
 import type { DaemonControl, MuteEnd } from '../types.ts'
-import { acceptSchema, forgetSchema, muteSchema } from '../http/answer-schemas/control-schemas.ts'
+import { acceptSchema, forgetSchema, kickSchema, muteSchema } from '../http/answer-schemas/control-schemas.ts'
 import { deviceSchema, devicesSchema } from '../http/answer-schemas/device-schemas.ts'
 import { deviceOf, devicesOf, withHours } from '../http/device-list.ts'
 import { quarantineOf } from '../http/quarantine-view.ts'
@@ -192,6 +192,31 @@ export const deviceOperations: readonly Operation[] = [
       return [parts.length === 0 ? 'Nothing was remembered of this device or signal.' : parts.join(' ')]
     },
     isDone: ({ forgotten, records, ledgerEntries = 0 }) => forgotten + records + ledgerEntries > 0,
+  }),
+  operation({
+    name: 'clients/kick',
+    effect: 'changes',
+    summary: 'Close the open connections of a client, a user or an address.',
+    notes: [
+      'Nothing of what it sent is lost. A client that may connect does so again at once: to keep it out, ' +
+        'withdraw its user or certificate.',
+      'Exit status 1: none was connected.',
+    ],
+    parameters: z.strictObject({
+      name: requiredText('Its client id, its user or the name of its certificate, or its address.', {
+        value: 'name',
+        isArgument: true,
+      }),
+    }),
+    means: 'How many were closed.',
+    schema: kickSchema,
+    run: ({ values: { name } }, control) => ok({ name, closed: control.kick(name) }),
+    text: ({ name, closed }) => [
+      closed === 0
+        ? `No connected client has the client id, user or address ${quote(name, 80)}.`
+        : `${plural(closed, 'connection')} of ${quote(name, 80)} closed.`,
+    ],
+    isDone: ({ closed }) => closed > 0,
   }),
   operation({
     name: 'devices/mute',

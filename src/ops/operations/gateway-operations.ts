@@ -10,7 +10,7 @@ import { callerText, readAudit } from '../audit/audit.ts'
 import { auditSchema } from '../http/answer-schemas/answer-schemas.ts'
 import { probeSchema, reloadSchema } from '../http/answer-schemas/control-schemas.ts'
 import { faultAnswer, ok } from '../http/json-answer.ts'
-import { limit, noParameters, time } from '../http/http-routing/parameters.ts'
+import { flag, limit, noParameters, time } from '../http/http-routing/parameters.ts'
 import { operation, type Operation } from './operation.ts'
 
 type Change = z.output<typeof auditSchema>['changes'][number]
@@ -23,12 +23,17 @@ export const gatewayOperations: readonly Operation[] = [
     notes: [
       'The daemon also reloads automatically when a file changes. If a file has problems, the command ' +
         'lists them and nothing changes.',
+      'A client whose user, token or certificate is withdrawn loses its connection. Where that would be more ' +
+        'than half of the connected clients, or no user is left, the former ones stay in force (ACCESS_STALE).',
     ],
-    parameters: noParameters,
+    actsWithoutYes: true,
+    parameters: z.strictObject({
+      yes: flag('Withdraws access also from most of the connected clients.'),
+    }),
     means: 'They are in force.',
     schema: reloadSchema,
-    async run(_, { reload }) {
-      const report = await reload('by request')
+    async run({ values }, { reload }) {
+      const report = await reload('by request', { isConfirmed: values.yes })
       return report.kind === 'refused' ? faultAnswer(422, report.fault) : ok(report)
     },
     text: ({ sources, tookMs, restartNeeded, warnings }) => [

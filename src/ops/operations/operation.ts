@@ -23,7 +23,7 @@ export const effects = {
   exports: { right: 'show', isRecorded: true },
   /** Costs the gateway work, and changes nothing. */
   checks: { right: 'change', isRecorded: false },
-  /** With a parameter `yes`, it only reports without it. */
+  /** With a parameter `yes`, it only reports without it, unless it `actsWithoutYes`. */
   changes: { right: 'change', isRecorded: true },
 } as const satisfies Record<string, { right: Right; isRecorded: boolean }>
 
@@ -77,6 +77,8 @@ type OperationRow = Pick<Route, 'body'> & {
   contentType?: string
   /** Also while the spool is not open. */
   alwaysPossible?: boolean
+  /** Its parameter `yes` is for what only a person may decide; all else is done without it. */
+  actsWithoutYes?: true
   /** Checked by the command before a daemon is asked, and by the daemon. */
   refuses?(values: unknown): Refusal | null
   /** The answer for a person. Without it, there is no command, or it has a file of its own in src/cli. */
@@ -101,6 +103,11 @@ export function operation<Shape extends z.ZodRawShape, Schema extends z.ZodType>
   of: OperationOf<Shape, Schema>,
 ): Operation {
   return of
+}
+
+/** Without `yes` it only reports what it would do. */
+export function needsYes({ parameters, actsWithoutYes }: Operation): boolean {
+  return 'yes' in parameters.shape && actsWithoutYes !== true
 }
 
 /** Null where the parameters may stand together. */

@@ -2,6 +2,7 @@
 // that asks first (page-views/change-page.ts). Everybody else gets the command to copy.
 
 import { flagValues, metaOf } from '../http/http-routing/parameters.ts'
+import { needsYes } from '../operations/operation.ts'
 import { operationNamed } from '../operations/operations.ts'
 import { html, type Html } from './html.ts'
 import { link, toCopy } from './shown-values.ts'
@@ -47,7 +48,7 @@ export function changes(access: Access, offers: readonly ChangeOffer[], about: s
 
 /** Without `yes`, it only reports what it would do. */
 export function takesYes(action: string): boolean {
-  return 'yes' in operationNamed(action).parameters.shape
+  return needsYes(operationNamed(action))
 }
 
 /** The command that does the same. */
@@ -62,7 +63,7 @@ export function commandOf({ action, parameters }: Omit<ChangeOffer, 'name'>): st
     else if (json['enum'] === flagValues) options.push(`--${name}`)
     else options.push(`--${name}`, quoted(String(value)))
   }
-  if ('yes' in shape) options.push('--yes')
+  if (takesYes(action)) options.push('--yes')
   return commandText(action.split('/'), argument, options)
 }
 

@@ -51,7 +51,7 @@ export const accessSchema = z
       .optional()
       .describe(
         'File with further users, one line `USER:HASH` each. `passwd` writes it. A change is put in force ' +
-          'within seconds, and open connections stay.',
+          'within seconds; connections of users that are not in it any more are closed.',
       ),
     tokens: z
       .array(

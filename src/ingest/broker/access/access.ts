@@ -13,21 +13,25 @@
 //   refusal-delays.ts     how long the answer to a wrong password waits
 //   auth-failures.ts      who was refused how often
 //   users.ts              the users of a listener, from config and password file
+//   withdrawal.ts         which open connections new rules end
+//   certificate-check.ts  whether an accepted certificate would be accepted today
 //   connect-rules.ts      the rules for a CONNECT
 //
 // Each listener has rules of its own, or those of the broker. `load` replaces all of them at once, or keeps
-// the old ones; open connections stay. A right password never waits for wrong ones of others. No password,
+// the old ones. A right password never waits for wrong ones of others. No password,
 // token or unknown user name leaves this folder.
 
 import type { Clock } from '../../../std/clock.ts'
 import { createBoundedUtf8Reader } from '../../../std/file-system/utf8-text.ts'
 import { hash, timingSafeEqual } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import type { Emit } from '../../../domain/event.ts'
 import type { Refusal } from './connect-rules.ts'
 import { createAuthFailures, type AuthFailureView } from './auth-failures.ts'
 import { createPasswordChecks, type PasswordCheckCounters } from './password-checks.ts'
 import { createRefusalDelays } from './refusal-delays.ts'
 import { loadUsers, type ReadText, type Users, type UsersOptions } from './users.ts'
+import type { AdmittedBy, Holder, NextRules } from './withdrawal.ts'
 
 /** The rules of one listener. */
 export type AccessOptions = UsersOptions & {
@@ -61,20 +65,27 @@ export type Attempt = {
  * CONNACK 3: try again later; 4: bad user name or password; 5: not authorized.
  */
 export type Judgement = Admitted | { kind: 'refused'; refusal: Refusal }
-export type Admitted = { kind: 'admitted'; identity: string | null; userName: string | null }
+export type Admitted = {
+  kind: 'admitted'
+  identity: string | null
+  userName: string | null
+  by: AdmittedBy
+}
 
 export type Access = {
   /** `judged` is called at once, or when the check or the delay of a refusal is over. */
   judge(attempt: Attempt, judged: (judgement: Judgement) => void): void
   /** The name of a client as it may be shown: one that is not configured may be a password or a token. */
   shownName(attempt: Pick<Attempt, 'listener' | 'userName'>): string | null
+  /** Whether the rules in force admit it, too. */
+  mayStay(holder: Pick<Holder, 'listener' | 'admittedBy'>): boolean
   /** Whether a listener has a user or token of this name. */
   isUser(name: string): boolean
   /**
    * Reads the password files and puts the rules in force, one for each listener. Rejects with
-   * PASSWORDS_INVALID; the former rules are then kept.
+   * PASSWORDS_INVALID, or with what `judge` throws; the former rules are then kept.
    */
-  load(listeners: readonly AccessOptions[]): Promise<void>
+  load(listeners: readonly AccessOptions[], judge?: (next: NextRules) => void): Promise<void>
   counters(): AccessCounters
   close(): void
 }
@@ -98,6 +109,7 @@ export function createAccess(
   return {
     judge,
     shownName,
+    mayStay: ({ listener, admittedBy }) => mayStay(rules[listener], admittedBy),
     isUser: (name) => rules.some(({ users }) => users.hasName(name)),
     load,
     counters: () => ({
@@ -111,10 +123,18 @@ export function createAccess(
     },
   }
 
-  async function load(listeners: readonly AccessOptions[]): Promise<void> {
+  async function load(
+    listeners: readonly AccessOptions[],
+    judge: (next: NextRules) => void = () => undefined,
+  ): Promise<void> {
     const loaded: Rules[] = []
     for (const { anonymous, certificates, ...named } of listeners)
       loaded.push({ anonymous, certificates, users: await loadUsers(named, readText) })
+    const isEmptied = (index: number) => rules[index]!.users.size > 0 && loaded[index]?.users.size === 0
+    judge({
+      mayStay: ({ listener, admittedBy }) => mayStay(loaded[listener], admittedBy),
+      emptied: [...rules.keys()].filter(isEmptied),
+    })
     rules = loaded
     checks.forget()
   }
@@ -136,12 +156,15 @@ export function createAccess(
     const isFree = own.anonymous || (own.certificates && certificateName !== null)
     // Without users there is nothing to compare with: a name only describes the client, like a client id.
     if (userName === null || (own.users.isEmpty && isFree)) {
-      judged(isFree ? { kind: 'admitted', identity: certificateName, userName } : refused(5, 'no_user_name'))
+      const by: AdmittedBy = { kind: 'free', hasCertificate: certificateName !== null }
+      judged(
+        isFree ? { kind: 'admitted', identity: certificateName, userName, by } : refused(5, 'no_user_name'),
+      )
       return
     }
     const tokenName = own.users.tokenName(userName)
     if (tokenName === null) judgePassword(attempt, userName, own.users, judged)
-    else judged({ kind: 'admitted', identity: tokenName, userName: tokenName })
+    else judged(asUser(tokenName, own.users))
   }
 
   function judgePassword(
@@ -166,7 +189,7 @@ export function createAccess(
     function settle(isRight: boolean): void {
       if (isRight) {
         delays.admitted(address, userName)
-        judged({ kind: 'admitted', identity: userName, userName })
+        judged(asUser(userName, users))
         return
       }
       failures.note(address, expected === null ? null : userName)
@@ -175,6 +198,21 @@ export function createAccess(
       })
     }
   }
+}
+
+function asUser(name: string, users: Users): Admitted {
+  return {
+    kind: 'admitted',
+    identity: name,
+    userName: name,
+    by: { kind: 'user', name, proof: users.proofOf(name)! },
+  }
+}
+
+function mayStay(rules: Rules | undefined, by: AdmittedBy): boolean {
+  if (rules === undefined) return false
+  if (by.kind === 'user') return isDeepStrictEqual(rules.users.proofOf(by.name), by.proof)
+  return rules.anonymous || (rules.certificates && by.hasCertificate)
 }
 
 function refused(returnCode: Refusal['returnCode'], reason: Refusal['reason']): Judgement {

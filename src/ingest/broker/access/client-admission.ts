@@ -44,6 +44,8 @@ type Deps = {
 
 /** A client id that an open connection of another identity has. */
 const inUse: Refusal = { reason: 'client_id_in_use', returnCode: 2 }
+/** Between its judgement and its session. */
+const withdrawn: Refusal = { reason: 'bad_credentials', returnCode: 4 }
 
 export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAdmission {
   const { access, limits, sessions, clients, uses, reports, wills, intake, gateOf, holderOf } = deps
@@ -103,11 +105,15 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
       )
     }
 
-    /** Another one may have connected with the id meanwhile. */
-    function admit({ session, present, expiryMs }: OpenedSession, { identity, userName }: Admitted): void {
-      if (gate.closed || !clients.mayConnect(client.id, identity)) {
+    /** Another one may have connected with the id meanwhile, or the rules may have changed. */
+    function admit(
+      { session, present, expiryMs }: OpenedSession,
+      { identity, userName, by }: Admitted,
+    ): void {
+      const isWithdrawn = !access.mayStay({ listener, admittedBy: by })
+      if (gate.closed || isWithdrawn || !clients.mayConnect(client.id, identity)) {
         sessions.closed(session)
-        if (!gate.closed) refuseConnect(inUse)
+        if (!gate.closed) refuseConnect(isWithdrawn ? withdrawn : inUse)
         return
       }
       const { version5 } = gate
@@ -118,6 +124,7 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
       gate.link = intake.links.connect(client.id, identity)
       gate.link.session = session
       gate.expectReleases(session.unreleasedCount)
+      gate.admittedBy = by
       gate.sender = { clientId: client.id, userName, certificateName, identity, address }
       gate.use = uses.of(versionOf(client, gate), gate.transport)
       gate.use.accepted += 1

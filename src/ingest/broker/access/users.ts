@@ -11,7 +11,11 @@ import { createBoundedUtf8Reader } from '../../../std/file-system/utf8-text.ts'
 
 export type ExpectedPassword = { kind: 'digest'; digest: Buffer } | { kind: 'hash'; hash: PasswordHash }
 
+/** What a client proved. */
+export type Proof = ExpectedPassword | { kind: 'token'; digest: Buffer }
+
 export type Users = {
+  readonly size: number
   /** There are neither users nor tokens, so that user names are not checked. */
   readonly isEmpty: boolean
   passwordOf(userName: string): ExpectedPassword | null
@@ -19,6 +23,8 @@ export type Users = {
   hasName(name: string): boolean
   /** The name that a token stands for; null for any other text. */
   tokenName(userName: string): string | null
+  /** What proves this user or the name of a token; null where there is none. */
+  proofOf(name: string): Proof | null
 }
 
 export type ReadText = (path: string) => Promise<string>
@@ -44,10 +50,18 @@ export async function loadUsers(
   const key = randomBytes(32)
   const digestOf = (text: string) => createHmac('sha256', key).update(text).digest('base64')
   const names = new Map(tokens.map(({ name, token }) => [digestOf(token.reveal()), name]))
+  const proofs = new Map(
+    tokens.map(({ name, token }): [string, Proof] => [
+      name,
+      { kind: 'token', digest: hash('sha256', token.reveal(), 'buffer') },
+    ]),
+  )
   return {
+    size: passwords.size + names.size,
     isEmpty: passwordFile === null && passwords.size === 0 && names.size === 0,
     hasName: (name) => passwords.has(name) || tokens.some((one) => one.name === name),
     passwordOf: (userName) => passwords.get(userName) ?? null,
+    proofOf: (name) => passwords.get(name) ?? proofs.get(name) ?? null,
     tokenName: (userName) => (names.size === 0 ? null : (names.get(digestOf(userName)) ?? null)),
   }
 }

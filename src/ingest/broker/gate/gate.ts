@@ -26,6 +26,7 @@
 // A client may close its side and wait for its acks. What it sent before is read and acknowledged; then, or
 // after `lastAcksMs`, the connection is closed.
 
+import type { X509Certificate } from 'node:crypto'
 import type { Client } from 'aedes'
 import type { CancelTimer } from '../../../std/clock.ts'
 import type { Sender } from '../../../domain/message.ts'
@@ -40,6 +41,7 @@ import type { ClientTraffic } from '../clients/types.ts'
 import type { TlsUse } from '../listeners/handshake-failures.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
 import type { Refusal } from '../access/connect-rules.ts'
+import type { AdmittedBy } from '../access/withdrawal.ts'
 import { disconnectOf, lastPacketOf } from '../version5/last-packet.ts'
 import type { Version5 } from '../version5/version5.ts'
 import { createMessageShare } from './message-share.ts'
@@ -80,6 +82,8 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   use: ProtocolUse | null = null
   traffic: ClientTraffic | null = null
   sender: Sender | null = null
+  admittedBy: AdmittedBy | null = null
+  peerCertificate: (() => X509Certificate | undefined) | null = null
   link: ClientLink | null = null
   decisions: Decisions | null = null
   version5: Version5 | null = null

@@ -21,6 +21,7 @@ export type GateCounters = PartialCounters & { connections: number }
 
 export type Gates = {
   open(socket: DeviceSocket, client: Client, connection: Connection): Gate
+  all(): Iterable<Gate>
   /** Nothing more is read; acks are still written. */
   stopReading(): void
   /** Ends all connections once everything is written, or after `timeoutMs`. */
@@ -80,6 +81,7 @@ export function createGates({ intake, ...deps }: Deps, options: GatesOptions): G
 
   return {
     open,
+    all: () => gates,
     stopReading,
     end,
     counters: () => ({ connections: gates.size, ...partialBudget.counters() }),

@@ -1,11 +1,13 @@
 // types.ts: what a gate needs, and what it does for the broker.
 
+import type { X509Certificate } from 'node:crypto'
 import type { Client } from 'aedes'
 import type { Clock } from '../../../std/clock.ts'
 import type { Sender } from '../../../domain/message.ts'
 import type { Intake } from '../../intake/intake.ts'
 import type { ClientLink, ReceivedMessage } from '../../types.ts'
 import type { Refusal } from '../access/connect-rules.ts'
+import type { AdmittedBy } from '../access/withdrawal.ts'
 import type { ClientDropReason } from '../client-faults.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import type { ProtocolUse, Transport } from '../clients/protocol-uses.ts'
@@ -72,6 +74,10 @@ export type Gate = {
   traffic: ClientTraffic | null
   /** Known once the client's CONNECT was accepted. */
   sender: Sender | null
+  /** What admitted it then. */
+  admittedBy: AdmittedBy | null
+  /** What TLS knows of the client; null without TLS. */
+  peerCertificate: (() => X509Certificate | undefined) | null
   link: ClientLink | null
   /** What it may publish to (publish-rules.ts). */
   decisions: Decisions | null

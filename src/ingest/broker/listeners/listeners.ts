@@ -8,6 +8,7 @@
 // `proxyTrusted`, connections come from balancers at these addresses alone, and each begins with a header
 // that names the client (proxy-connection.ts).
 
+import type { X509Certificate } from 'node:crypto'
 import { createServer, type Socket, BlockList, type SocketAddress } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
@@ -20,6 +21,7 @@ import {
   type ConnectionLimits,
 } from '../connection-limits/connection-limits.ts'
 import type { StateSource } from '../../../domain/condition-state.ts'
+import { createCertificateCheck, type CertificateCheck } from '../access/certificate-check.ts'
 import type { DeviceSocket } from '../gate/device-socket.ts'
 import { listenUrlText } from './listen-url.ts'
 import { createHandshakeFailures, type TlsUse } from './handshake-failures.ts'
@@ -44,6 +46,8 @@ export type Listener = StateSource & {
   isOpen(): boolean
   /** Why it is not open, or could not accept the last connection; null where neither is so. */
   fault(): GatewayError | null
+  /** Of accepted certificates; null where authorities and revocation lists are those in force. */
+  checkOf(next: ListenerTls | null): CertificateCheck | null
   /** For the next handshakes; throws where the new texts cannot be used, and keeps the old ones. */
   renew(tls: ListenerTls | null): void
   /** Takes no further connection; open ones stay. */
@@ -61,7 +65,12 @@ export type ListenerDeps = {
   handshakeFailed: (reason: TlsFailure, address: string | null) => void
 }
 
-type ConnectionOrigin = { certificateName: string | null; connection: Connection; tls: TlsUse | null }
+type ConnectionOrigin = {
+  certificateName: string | null
+  connection: Connection
+  tls: TlsUse | null
+  peerCertificate: (() => X509Certificate | undefined) | null
+}
 
 /**
  * What one socket buffers before TCP slows the device down, besides one read of at most 64 KiB. Small,
@@ -90,6 +99,7 @@ export async function openListener(
   let fault: GatewayError | null = null
   const isTrusted = proxyTrusted === undefined ? null : createTrust(proxyTrusted)
   const secure = tls === null ? null : createSecureServer(tls)
+  let inForce = tls
   const webSockets =
     webSocket && createWebSocketListener(clock, { ...webSocket, handshakeTimeoutMs, bufferBytes })
   /** Connections in their handshake, by both ends of the socket. */
@@ -112,7 +122,16 @@ export async function openListener(
     url: () => url,
     isOpen: () => isOpen,
     fault: () => fault,
-    renew: (next) => void (next !== null && secure?.renew(next)),
+    checkOf(next) {
+      const { clientCa = null, clientCrl = null } = inForce ?? {}
+      if (next === null || (next.clientCa === clientCa && next.clientCrl === clientCrl)) return null
+      return createCertificateCheck(next)
+    },
+    renew(next) {
+      if (next === null) return
+      secure?.renew(next)
+      inForce = next
+    },
     states: failures.states,
     close() {
       isOpen = false
@@ -168,7 +187,7 @@ export async function openListener(
 
   function begin(socket: Socket, connection: Connection): void {
     if (secure === null) {
-      connected(socket, { certificateName: null, connection, tls: null })
+      connected(socket, { certificateName: null, connection, tls: null, peerCertificate: null })
       return
     }
     const ends = endsOf(socket)
@@ -191,6 +210,7 @@ export async function openListener(
           certificateName: certificateNameOf(socket, tls.certificateName),
           connection,
           tls: useOf(connection),
+          peerCertificate: () => socket.getPeerX509Certificate(),
         })
     })
     created.server.on('tlsClientError', (error, socket) => {

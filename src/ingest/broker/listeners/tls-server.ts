@@ -1,6 +1,6 @@
 // tls-server.ts: TLS of a listener: certificate and key of the gateway, authorities and revocation lists of
 // client certificates, and the name in a client certificate. `renew` puts new ones in force for the next
-// handshakes; open connections stay. Session tickets of before are not valid any more, so a client whose
+// handshakes. Session tickets of before are not valid any more, so a client whose
 // certificate was revoked meanwhile needs a full handshake.
 
 import type { X509Certificate } from 'node:crypto'

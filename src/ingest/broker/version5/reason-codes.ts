@@ -121,6 +121,8 @@ export const dropCodes: Codes<ClientDropReason> = {
   publish_refused: reasonCode.notAuthorized,
   keepalive_timeout: reasonCode.keepaliveTimeout,
   idle_timeout: reasonCode.administrativeAction,
+  access_withdrawn: reasonCode.notAuthorized,
+  closed_by_operator: reasonCode.administrativeAction,
   packet_too_slow: reasonCode.implementationError,
   spool_write_failed: reasonCode.implementationError,
   // It does not read.

@@ -46,6 +46,11 @@ export const forgetSchema = record({
   ledgerEntries: count().optional().describe('With `ledger=1`: entries that were deleted.'),
 })
 
+export const kickSchema = record({
+  name: z.string().describe('The client id, user or address.'),
+  closed: count().describe('Connections that were closed.'),
+})
+
 export const acceptSchema = record({
   device: z.string().describe('The device.'),
   file: z.string().describe('The device table.'),

@@ -9,6 +9,7 @@ import { noParameters, requiredText, text } from '../../http/http-routing/parame
 import { route, type Route, type RouteAnswer } from '../../http/http-routing/route.ts'
 import { badRequest, type JsonAnswer } from '../../http/json-answer.ts'
 import { inFrame, type PageRequest } from '../frame.ts'
+import { takesYes } from '../page-changes.ts'
 import { pageType } from '../layout.ts'
 import { changeQuestion, changeResult, placeOf, report } from './change-page.ts'
 
@@ -101,7 +102,7 @@ async function previewOf(
   parameters: Readonly<Record<string, string>>,
 ): Promise<JsonAnswer | null> {
   const isDry = 'dryRun' in shape
-  if (!isDry && !('yes' in shape)) return null
+  if (!isDry && !takesYes(name)) return null
   const asks = new URLSearchParams({ ...parameters, ...(isDry && { dryRun: '1' }) })
   return jsonOf(await changeByForm({ ...request, form: asks }, name))
 }

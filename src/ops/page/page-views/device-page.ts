@@ -34,7 +34,7 @@ export function deviceView(shown: DeviceShown): Html {
   ${keptSections(shown)} ${rowSection(shown)} ${forgetSection(shown)}`
 }
 
-function story({ device, now }: DeviceShown): Html {
+function story({ device, access, now }: DeviceShown): Html {
   const { state, since, why, client } = device
   const fault = client?.fault ?? null
   return html`<section id="story" data-region aria-label="State">
@@ -51,6 +51,12 @@ function story({ device, now }: DeviceShown): Html {
     </div>
     ${device.messagesByHour && html`<p>${bars(device.messagesByHour, 'Messages in each of the last 24 hours')}</p>`}
     ${blocksView(deviceText(device as Parameters<typeof deviceText>[0], { now: Date.parse(now) }))}
+    ${
+      client?.state === 'connected' &&
+      changes(access, [
+        { action: 'clients/kick', parameters: { name: client.clientId }, name: 'Close its connection' },
+      ])
+    }
     <p>
       <a href="${link('/page/ledger', { device: device.device })}">Ledger of this device</a>
       ·
