@@ -133,6 +133,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     const lanes = spool.lanes()
     if (!signal.aborted) work(now, lanes)
     acknowledge(placesNow(now, lanes))
+    if (units.length === 0) queues.idle()
     if (feeds.every((feed) => feed.isReady())) keys.passed(Math.min(elapsedMs, closingMsAtOnce), units[0])
   }
 

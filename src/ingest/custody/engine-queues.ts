@@ -15,6 +15,8 @@ export type EngineQueues = {
   store(queue: CustodyQueue, entries: readonly StoredEntry[], signal: AbortSignal): Promise<void>
   /** False for some time after a failure. */
   mayStore(): boolean
+  /** Nothing waits to be stored: failures of before are over. */
+  idle(): void
   failures(): number
   states(): readonly State[]
 }
@@ -83,6 +85,7 @@ export function createEngineQueues({
   return {
     store,
     mayStore: () => clock.monotonic() >= nextTryMs,
+    idle: () => failing.clear(),
     failures: () => failures,
     states() {
       const retryInMs = Math.max(0, nextTryMs - clock.monotonic())

@@ -158,6 +158,18 @@ test('a record that could not close, because the process stood still, is not tak
 })
 
 describe('parking', () => {
+  test('that failed is no condition any more when nothing is left to park', async () => {
+    const world = await createCustodyParts({ script: failAll('Validation') })
+    const codes = () => world.custody.states().map(({ code }) => code)
+    world.engine.refuse('parked')
+    world.words('a')
+    await world.passUntil(() => codes().includes('CUSTODY_STORE_FAILED'))
+    world.service.answer(acceptAll)
+    await world.passUntil(() => acked(world) === 1)
+    await world.pass(1000)
+    expect(codes()).toEqual([])
+  })
+
   test('is in time where the wall clock was set back by an hour', async () => {
     const world = await createCustodyParts({ script: failAll('Validation') })
     world.words('a', 'b', 'keep quarantine:default c')
