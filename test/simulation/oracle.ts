@@ -146,7 +146,8 @@ export function wrongAtEnd(known: Known): string[] {
   if (uncounted.length > flips.reports)
     wrong.push(`${uncounted.length} payloads are damaged, and ${flips.reports} were reported`)
   const { acts, troubles } = circumstances
-  wrong.push(...wrongLanes(services, { ...known.lanes, fleet, payloads, positions, acts, isParked }))
+  const ofEngine = { isParked, isThroughEngine: engine !== null }
+  wrong.push(...wrongLanes(services, { ...known.lanes, fleet, payloads, positions, acts, ...ofEngine }))
   const ofPersons = acts.filter(({ kind }) => kind !== 'park')
   const submitted = services.flatMap(({ journal }) => journal.map(({ payloadIds }) => payloadIds))
   // What is left of a batch with one of them has another batchId after a restart.

@@ -25,6 +25,8 @@ type Known = {
   acts: readonly OperatorAct[]
   /** It came back from a message engine, to the live lane. */
   isParked: (payloadId: string) => boolean
+  /** Through an engine: without a time of the device, that counts at which the engine got the message. */
+  isThroughEngine: boolean
   /** A payload that is older on arrival is late: `delivery.backfill.after`. */
   afterMs: number
   /** True time where monotonic time is 0. */
@@ -50,7 +52,7 @@ export function createLaneEvents(): LaneEvents {
 }
 
 export function wrongLanes(services: readonly Service[], known: Known): string[] {
-  const { fleet, payloads, positions, events, acts, isParked, afterMs, epochMs } = known
+  const { fleet, payloads, positions, events, acts, isParked, isThroughEngine, afterMs, epochMs } = known
   // Whether a payload is late is a matter of the clock.
   if (fleet.clockSetMs.length > 0) return []
   const messages = messageOfEach()
@@ -63,6 +65,7 @@ export function wrongLanes(services: readonly Service[], known: Known): string[]
     for (const message of fleet.messages) {
       const { kind } = message.device
       if (message.mayBeTwice || kind === 'parts' || kind === 'parkedUntimed') continue
+      if (isThroughEngine && kind === 'untimed') continue
       // What it lacked is in the live lane when it was mapped again.
       if (positions.mayLack(message)) continue
       // It is in a lane when a person has released it.
