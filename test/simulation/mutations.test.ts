@@ -9,7 +9,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
-import { mutations } from './mutations.ts'
+import { mutations, type Mutation } from './mutations.ts'
 
 /** Seeds that may hold although there is a mistake. */
 const seedsMax = 2000
@@ -22,8 +22,12 @@ const foundBy = JSON.parse(readFileSync(foundByPath, 'utf8')) as Record<string, 
 const run = promisify(execFile)
 
 /** The first seed that fails; null where none does. */
-async function firstFailure(name: string, first: number, count: number): Promise<number | null> {
+async function firstFailure(
+  { name, theme }: Mutation,
+  { first, count }: { first: number; count: number },
+): Promise<number | null> {
   const words = ['--search', '--seed', `${first}`, '--seeds', `${count}`, '--mutation', name]
+  if (theme !== undefined) words.push('--theme', theme)
   const { stdout, stderr } = await run(process.execPath, [join(import.meta.dirname, 'run.ts'), ...words], {
     timeout,
   }).catch((error: unknown) => error as { stdout: string; stderr: string })
@@ -33,10 +37,11 @@ async function firstFailure(name: string, first: number, count: number): Promise
 }
 
 describe('the simulation finds a daemon in which', () => {
-  test.each(mutations)('$name', { timeout: 2 * timeout }, async ({ name }) => {
+  test.each(mutations)('$name', { timeout: 2 * timeout }, async (mutation) => {
+    const { name } = mutation
     const last = foundBy[name]
-    const again = last === undefined ? null : await firstFailure(name, last, 1)
-    const seed = again ?? (await firstFailure(name, 1, seedsMax))
+    const again = last === undefined ? null : await firstFailure(mutation, { first: last, count: 1 })
+    const seed = again ?? (await firstFailure(mutation, { first: 1, count: seedsMax }))
     expect(seed).not.toBeNull()
     foundBy[name] = seed!
   })

@@ -1,10 +1,12 @@
 // mutations.ts: mistakes in the daemon that the simulation must find: each replaces one place in a file of src. A place
 // that is no longer there, or is there twice, ends the run with an error.
 
+import { custodyMutations } from './mutations/custody-mutations.ts'
 import { deliveryMutations } from './mutations/delivery-mutations.ts'
 import { ingestMutations } from './mutations/ingest-mutations.ts'
 import { settleMutations } from './mutations/settle-mutations.ts'
 import { spoolMutations } from './mutations/spool-mutations.ts'
+import type { Theme } from './themes.ts'
 
 export type Mutation = {
   name: string
@@ -12,6 +14,8 @@ export type Mutation = {
   file: string
   find: string
   replace: string
+  /** Only seeds of this theme can find it. */
+  theme?: Theme
 }
 
 export const mutations: readonly Mutation[] = [
@@ -44,4 +48,5 @@ export const mutations: readonly Mutation[] = [
   ...ingestMutations,
   ...deliveryMutations,
   ...settleMutations,
+  ...custodyMutations,
 ]
