@@ -42,7 +42,31 @@ const ofCustody: readonly Omit<Mutation, 'theme'>[] = [
     find: 'if (isKnown(entry.payload.provider)) spool.append(entry.payload)\n',
     replace: 'if (isKnown(entry.payload.provider)) void entry\n',
   },
+  {
+    name: 'parked entries are never stored when they are due',
+    file: 'ingest/custody/custody.ts',
+    find: '    takeBack.storeDue()\n',
+    replace: '',
+  },
   // ---- connections to the engine
+  {
+    name: 'acknowledgements name the delivery after the last one',
+    file: 'ingest/amqp/queue-link/queue-consumer.ts',
+    find: 'ackTarget.fields.deliveryTag = position\n',
+    replace: 'ackTarget.fields.deliveryTag = position + 1\n',
+  },
+  {
+    name: 'a queue whose connection was lost is not taken again',
+    file: 'ingest/amqp/queue-link/queue-link.ts',
+    find: 'cancelRetry = clock.after(retryInMs, connect)',
+    replace: 'cancelRetry = clock.after(retryInMs * 1000, connect)',
+  },
+  {
+    name: 'what came while there was no room stays in the consumer',
+    file: 'ingest/amqp/queue-link/queue-consumer.ts',
+    find: 'while (next < waiting.length && feed.room(partition) > 0) {',
+    replace: 'while (next < waiting.length && feed.room(partition) > 1e9) {',
+  },
 ]
 
 export const custodyMutations: readonly Mutation[] = ofCustody.map((one) => ({ ...one, theme: 'custody' }))

@@ -152,11 +152,13 @@ export function createEngineOracle(
   }
 
   /** One value, in a payload of about its time. */
-  function isPartSafe({ device, payload }: SentMessage): boolean {
-    const { ts, value } = JSON.parse(payload.toString()) as { ts: number; value: number }
+  function isPartSafe({ device, payload: bytes }: SentMessage): boolean {
+    const { ts, value } = JSON.parse(bytes.toString()) as { ts: number; value: number }
     const found = [-2, -1, 0, 1, 2].flatMap((by) => places.get(`${device.id} ${ts + by}`) ?? [])
     return found.some(
-      (one) => one.isSafe() && one.payload.signals?.some((signal) => Number(signal.value) === value),
+      ({ payload, isSafe }) =>
+        (isSafe() || isPurged(payload.payloadId)) &&
+        payload.signals?.some((signal) => Number(signal.value) === value),
     )
   }
 
