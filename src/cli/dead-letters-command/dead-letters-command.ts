@@ -1,12 +1,12 @@
 // dead-letters-command.ts: `dead-letters`: the operations on dead letters. Those that only read also find
-// them in the spool of a daemon that does not run; `edit`, `export` and an import have files of their own.
+// them in the spool of a daemon that does not run; `export`, and what `edit` and an import read, have files of their own.
 
 import { isoTimes } from '../../std/iso-times.ts'
 import { listDeadLetters, noSuchDeadLetter } from '../../dead-letters/dead-letters.ts'
 import { deadLetterQueryOf } from '../../ops/ops.ts'
 import { readSpool } from '../daemon-client/spool-access.ts'
 import { groupCommand } from '../operation-command.ts'
-import { editCommand } from './dead-letters-edit-command.ts'
+import { editInstead, withEditOptions } from './dead-letters-edit-command.ts'
 import { exportCommand } from './dead-letters-export-command.ts'
 import { importInstead, withImportOptions } from './import-file.ts'
 
@@ -14,7 +14,7 @@ type Values = Parameters<typeof deadLetterQueryOf>[0] & { limit: number }
 
 export const deadLettersCommand = groupCommand(
   'dead-letters',
-  { edit: editCommand, export: exportCommand },
+  { export: exportCommand },
   {
     list: {
       atRest: (path, values, io) =>
@@ -33,6 +33,7 @@ export const deadLettersCommand = groupCommand(
           return isoTimes(entry)
         }),
     },
+    edit: { extend: withEditOptions, instead: editInstead },
     requeue: { extend: withImportOptions, instead: importInstead },
   },
 )

@@ -7,48 +7,46 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { readUtf8, utf8Text } from '../../std/file-system/utf8-text.ts'
 import { GatewayError, unreadable } from '../../std/gateway-error.ts'
 import type { EditReport } from '../../dead-letters/dead-letters.ts'
 import type { DeadLetterEntry } from '../../spool/spool.ts'
-import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
+import { requestByOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { operationNamed } from '../../ops/ops.ts'
-import { printOperation } from '../operation-command.ts'
-import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
-import { notes } from '../terminal/text-format.ts'
+import { printOperation, type GivenParameters } from '../operation-command.ts'
+import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
 
 type Options = DaemonOptions & { file?: string }
 /** `savedAs` is the file of the editor. */
 type Edited = { body: string; savedAs: string | null }
 
-export const editCommand: BuildCommand = (io, done) =>
-  withDaemonOptions(new Command('edit'))
-    .argument('<id>', 'dead letter with a refused payload')
-    .description('Correct the payload of a dead letter in $EDITOR and send it.')
-    .option('--file <file>', 'take the corrected payload from this file instead; - is stdin')
-    .addHelpText(
-      'after',
-      notes(
-        'The payload keeps its payloadId. If you change device, asset or time, it is another reading ' +
-          'and gets a new payloadId.',
-      ),
+export function withEditOptions(command: Command): Command {
+  return command.option(
+    '--file <file>',
+    'take the corrected payload from this file and not from $EDITOR; - is stdin',
+  )
+}
+
+export async function editInstead(
+  options: Options,
+  { params }: GivenParameters,
+  io: CommandIo,
+): Promise<ExitStatus> {
+  const id = params.get('id') ?? ''
+  const edited =
+    options.file === undefined ? await fromEditor(id, options, io) : await fromFile(options.file, io)
+  if (edited === null) {
+    io.stdout.write(
+      'Nothing was changed, so nothing is sent. To send the payload as it is: dead-letters requeue.\n',
     )
-    .action(async (id: string, options: Options) => {
-      const edited =
-        options.file === undefined ? await fromEditor(id, options, io) : await fromFile(options.file, io)
-      if (edited === null) {
-        io.stdout.write(
-          'Nothing was changed, so nothing is sent. To send the payload as it is: dead-letters requeue.\n',
-        )
-        done(0)
-        return
-      }
-      const report = await send(id, edited, options, io)
-      if (edited.savedAs !== null) await rm(dirname(edited.savedAs), { recursive: true, force: true })
-      printOperation(operationNamed('dead-letters/edit'), report, { values: {}, options, io })
-      done(0)
-    })
+    return 0
+  }
+  const report = await send(id, edited, options, io)
+  if (edited.savedAs !== null) await rm(dirname(edited.savedAs), { recursive: true, force: true })
+  printOperation(operationNamed('dead-letters/edit'), report, { values: {}, options, io })
+  return 0
+}
 
 async function send(
   id: string,

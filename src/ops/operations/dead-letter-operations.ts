@@ -134,7 +134,11 @@ export const deadLetterOperations: readonly Operation[] = [
     name: 'dead-letters/edit',
     effect: 'changes',
     summary: 'Correct the payload of a dead letter and send it.',
-    parameters: z.strictObject({ id: requiredText('Its id.', one) }),
+    notes: [
+      'The payload keeps its payloadId. If you change device, asset or time, it is another reading and gets a ' +
+        'new payloadId.',
+    ],
+    parameters: z.strictObject({ id: requiredText('Dead letter with a refused payload.', one) }),
     body: { contentType: 'application/json', means: 'The payload that replaces it.' },
     means: 'The new payloadId.',
     schema: editSchema,
