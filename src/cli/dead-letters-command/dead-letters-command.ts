@@ -1,5 +1,6 @@
 // dead-letters-command.ts: `dead-letters`: the operations on dead letters. Those that only read also find
-// them in the spool of a daemon that does not run; `export`, and what `edit` and an import read, have files of their own.
+// them in the spool of a daemon that does not run; `export`, and what `edit` and an import read, have files
+// of their own.
 
 import { isoTimes } from '../../std/iso-times.ts'
 import { listDeadLetters, noSuchDeadLetter } from '../../dead-letters/dead-letters.ts'
