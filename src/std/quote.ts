@@ -28,6 +28,25 @@ function escapesOf(character: string): string {
 }
 
 /**
+ * `items` one after the other, cut between two of them: as many as fit in `lengthMax` UTF-16 units, and at
+ * least the first. `total`: how many there are, where these are the first of them.
+ */
+export function listText(
+  items: readonly string[],
+  { total = items.length, lengthMax = 200, separator = ', ' } = {},
+): string {
+  let shown = 0
+  let length = 0
+  for (const item of items) {
+    length += item.length + separator.length
+    if (shown > 0 && length > lengthMax) break
+    shown += 1
+  }
+  const more = total > shown ? `${separator}and ${total - shown} more` : ''
+  return items.slice(0, shown).join(separator) + more
+}
+
+/**
  * `text`, cut after at most `lengthMax` UTF-16 units with the number of missing units. No character is cut in
  * two: half of one is no valid text, and strict readers refuse JSON with it.
  */

@@ -9,6 +9,7 @@ type Truck = {
   isListed?: boolean
   mappedAt?: number | null
   gapMs?: number
+  reason?: string
   isSilent?: boolean
 }
 
@@ -23,6 +24,7 @@ function world() {
       for (const {
         device,
         kind,
+        reason = 'BAD_TIME',
         isListed = true,
         mappedAt = now - 3_600_000,
         gapMs,
@@ -31,7 +33,7 @@ function world() {
         const loss = kind && {
           kind,
           source: 'trucks',
-          reason: 'BAD_TIME',
+          reason,
           count: 9,
           firstAt: now,
           lastAt: now,
@@ -57,6 +59,13 @@ describe('a device whose messages give no payload', () => {
     const { look, states } = world()
     look(fleet(kind))
     expect(states()).toMatchObject([{ devices: 1, sending: 20, named: ['truck-0'], isMany: false }])
+  })
+
+  test('is named with all reasons that there are', () => {
+    const { look, states } = world()
+    const reasons = ['BAD_TIME', 'NO_SOURCE', 'PAST', 'UNKNOWN_DEVICE']
+    look(reasons.map((reason) => ({ device: reason, kind: 'dead', reason })))
+    expect(states()[0]).toMatchObject({ reasons: expect.stringContaining('UNKNOWN_DEVICE') })
   })
 
   test('is no problem where the mapping ignores them, however many there are', () => {

@@ -10,12 +10,13 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import { plural } from '../../std/quantity.ts'
+import { listText } from '../../std/quote.ts'
 import type { State } from '../../domain/condition-state.ts'
 import type { Standing } from '../../device-records/device-records.ts'
 
 const lossesMin = 5
 const manyShare = 0.1
-const reasonsShown = 3
+const reasonsLengthMax = 400
 const reasonsMax = 200
 const namesMax = 200
 /** A device that sends good messages between bad ones stays for ten of its gaps, within these. */
@@ -86,8 +87,9 @@ export function createUnmappedDevices({ now: timeNow }: { now: () => EpochMs }):
   }
 
   function reasonsText(): string {
-    const most = [...now.reasons].sort((a, b) => b[1] - a[1]).slice(0, reasonsShown)
-    return most.map(([reason, number]) => `${plural(number, 'device')}: ${reason}`).join('; ')
+    const most = [...now.reasons].sort((a, b) => b[1] - a[1])
+    const texts = most.map(([reason, number]) => `${plural(number, 'device')}: ${reason}`)
+    return listText(texts, { lengthMax: reasonsLengthMax, separator: '; ' })
   }
 
   function note(device: string, reason: string, gapMs: number | null): void {

@@ -3,7 +3,7 @@
 
 import { zonedTime } from '../../std/clock.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
-import { quote } from '../../std/quote.ts'
+import { listText, quote } from '../../std/quote.ts'
 import type { SilenceBasis, SilentPart, StateFacts } from '../../domain/condition-state.ts'
 import type { ConditionTable } from './types.ts'
 
@@ -21,7 +21,8 @@ type DeviceCode =
   | 'FIELD_LOST'
   | 'DEVICES_HOURS_OFF'
 
-const devicesShown = 5
+/** Characters of the names of silent devices, so that the sentence fits in a condition. */
+const silentLengthMax = 240
 
 export const deviceConditions: ConditionTable<DeviceCode> = {
   DEVICES_SILENT: {
@@ -50,13 +51,13 @@ export const deviceConditions: ConditionTable<DeviceCode> = {
       'Run `devices show KEY` for what is known of it. Where its silence is no fault, run `devices mute KEY --for 7d`, ' +
       'or `devices forget KEY` where it is gone.',
     cause: ({ devices, total, of }) => {
-      const shown = devices.slice(0, devicesShown).map(({ device, assetId, lastAt }) => {
+      const shown = devices.map(({ device, assetId, lastAt }) => {
         const asset = assetId === device ? '' : ` (asset ${quote(assetId, 40)})`
         return `${quote(device, 40)}${asset} since ${zonedTime(lastAt)}`
       })
-      const more = total > shown.length ? `, and ${total - shown.length} more` : ''
+      const list = listText(shown, { total, lengthMax: silentLengthMax })
       return {
-        what: `${plural(total, 'device')} ${total === 1 ? 'is' : 'are'} silent: ${shown.join(', ')}${more}.`,
+        what: `${plural(total, 'device')} ${total === 1 ? 'is' : 'are'} silent: ${list}.`,
         why: `Of ${plural(of, 'device')}, others have sent since for longer than ops.silence.device_after allows.`,
         present: total,
         causes: devices.map(({ device }) => device),

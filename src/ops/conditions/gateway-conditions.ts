@@ -3,7 +3,7 @@
 
 import type { GatewayError } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
-import { bounded, quote } from '../../std/quote.ts'
+import { bounded, listText, quote } from '../../std/quote.ts'
 import { coded, ofFault, sentence } from '../../domain/events/event-text.ts'
 import type { Cause } from '../../domain/cause.ts'
 import type { ConditionTable } from './types.ts'
@@ -98,7 +98,7 @@ export const selfConditions: ConditionTable<SelfCode> = {
     meaning: 'The config changed in options that need a restart. Until then the old settings are in force.',
     act: 'Restart the gateway. No data is lost.',
     cause: ({ options }) => ({
-      what: `The config changed in ${listOf(options)}. The old settings are in force there.`,
+      what: `The config changed in ${listText(options)}. The old settings are in force there.`,
       why:
         'These options take effect at the start only. All other changes are in force. Where an address changed ' +
         'to which secrets belong, its section waits as a whole.',
@@ -181,11 +181,4 @@ function staleOf({ what, why, act }: GatewayError, inForce: string): Cause {
     whyLengthMax: problemsLengthMax,
     causes: [why],
   }
-}
-
-const optionsShownMax = 12
-
-function listOf(options: readonly string[]): string {
-  const more = options.length - optionsShownMax
-  return `${options.slice(0, optionsShownMax).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }

@@ -2,7 +2,7 @@
 // custody of their messages.
 
 import { formatDuration, plural } from '../../std/quantity.ts'
-import { bounded, quote } from '../../std/quote.ts'
+import { bounded, listText, quote } from '../../std/quote.ts'
 import type { SourceRisk } from '../../domain/condition-state.ts'
 import { sentence } from '../../domain/events/event-text.ts'
 import type { ConditionTable } from './types.ts'
@@ -42,7 +42,9 @@ export const sourceStateConditions: ConditionTable<SourceStateCode> = {
       what: `Bridge ${quote(messageSource, 64)}: ${bounded(sentence(detail), 220)}`,
       why:
         `Seen on the connection ${quote(clientId, 64)} (${risk}).` +
-        (about.length < 2 ? '' : ` ${about.length - 1} more: ${bounded(about.slice(1).join(', '), 300)}.`),
+        (about.length < 2
+          ? ''
+          : ` ${about.length - 1} more: ${listText(about.slice(1), { lengthMax: 300 })}.`),
       act: act ?? riskActs[risk],
       severity: losing.has(risk) ? 'error' : 'warning',
       causes: about,
