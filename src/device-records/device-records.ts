@@ -29,7 +29,7 @@
 //   too many devices              see record-table.ts; counted
 
 import type { Clock, EpochMs } from '../std/clock.ts'
-import type { ProviderName } from '../domain/ids.ts'
+import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import type { Sender, UnnamedMessage } from '../domain/message.ts'
 import type { WithheldValue } from '../domain/payload.ts'
 import type { RecentMessage } from './recent-messages/message-ring.ts'
@@ -46,6 +46,7 @@ export type { DeviceRecordView, Loss, Repeating } from './types.ts'
 export type { Standing } from './record-views.ts'
 export { createClientRecords, type ClientRecords } from './client-records.ts'
 export { createFieldRecords, type FieldRecords } from './field-records.ts'
+export { silentAfter } from './rhythm.ts'
 export type { RecentMessage } from './recent-messages/message-ring.ts'
 export type { RecordsStore } from './record-writer.ts'
 
@@ -70,6 +71,11 @@ export type DeviceRecords = {
   views(): Iterable<DeviceRecordView>
   /** One value for each record: silent, the loss where its last messages gave no payload, or repeating. */
   standings(): Iterable<Standing>
+  /**
+   * A device is one truck: where the mapping gives it the provider `named` now, or the config does not have
+   * that of its record, the record goes on under the provider that the device has. True where it moved.
+   */
+  moved(this: void, standing: Standing, named: ProviderName | null): boolean
   /** A message of it that was kept became a payload. */
   mappedLater(this: void, device: string): void
   /** `clock` was set, or is corrected: the times of this process go with it. */
@@ -130,7 +136,9 @@ type Deps = {
 }
 
 export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): DeviceRecords {
-  const { clock, providers } = deps
+  const { clock } = deps
+  // Messages of a device that no provider is known for are kept under the default one.
+  const providers = [...new Set([...deps.providers, defaultProvider])]
   const recent = createRecentMessages({ bytesMax: options.messagesBytesMax })
   const table = createRecordTable({ removed }, options)
   const writer = createRecordWriter({ ...deps, table, withheldOf }, options)
@@ -172,6 +180,7 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
     *standings() {
       for (const record of table.all()) yield standingOf(record)
     },
+    moved,
     mappedLater(device) {
       for (const record of recordsOf(device)) {
         const numbers = table.numbers()
@@ -237,6 +246,36 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
       }
     },
     stop: writer.stop,
+  }
+
+  function moved(of: Standing, named: ProviderName | null): boolean {
+    const provider = named ?? providerInConfig(of)
+    const record = table.find(keyOf(of))
+    if (record === undefined || provider === record.provider) return false
+    const other = table.find(keyOf({ ...of, provider }))
+    const isLater = other !== undefined && lastAtOf(other) >= lastAtOf(record)
+    if (isLater) {
+      writer.absorb(other, record)
+      return true
+    }
+    if (other !== undefined) writer.absorb(record, other)
+    // From the disk, under its former key.
+    writer.removed(record)
+    table.setProvider(record, provider)
+    writer.changed(record)
+    return true
+  }
+
+  /** A device that only a provider out of the config had is that of the other one, where there is one. */
+  function providerInConfig({ device, provider }: Standing): ProviderName {
+    const [only, ...others] = deps.providers
+    if (deps.providers.includes(provider)) return provider
+    const found = deps.providers.find((one) => table.find(keyOf({ device, provider: one })) !== undefined)
+    return found ?? (others.length === 0 ? only : undefined) ?? provider
+  }
+
+  function lastAtOf({ base }: DeviceRecord): EpochMs {
+    return table.numbers()[base + column.lastAt]!
   }
 
   function removed(record: DeviceRecord): void {

@@ -70,6 +70,8 @@ export type RecordTable = {
   /** Null where there is no row for it. */
   add(named: NamedDevice, isListed: boolean): DeviceRecord | null
   remove(record: DeviceRecord): void
+  /** Not where this provider has a record of the device. */
+  setProvider(record: DeviceRecord, provider: ProviderName): void
   /** A payload names the asset where `identify` of its source says so. */
   ofAsset(asset: NamedDevice): DeviceRecord | undefined
   /** From now on it is the device of this asset, whichever was before. */
@@ -109,6 +111,7 @@ export function createRecordTable(
     find: (key) => byKey.get(key),
     add,
     remove,
+    setProvider,
     ofAsset: (asset) => byAsset.get(keyOf(asset)),
     setAsset,
     all: () => byKey.values(),
@@ -195,6 +198,15 @@ export function createRecordTable(
   /** Another device may have its asset by now. */
   function leaveAsset(record: DeviceRecord): void {
     if (byAsset.get(assetKey(record)) === record) byAsset.delete(assetKey(record))
+  }
+
+  function setProvider(record: DeviceRecord, provider: ProviderName): void {
+    leaveAsset(record)
+    byKey.delete(record.key)
+    record.provider = provider
+    record.key = keyOf(record)
+    byKey.set(record.key, record)
+    setAsset(record, record.assetId)
   }
 
   function assetKey({ assetId, provider }: DeviceRecord): string {

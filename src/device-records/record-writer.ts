@@ -39,6 +39,8 @@ export type RecordWriter = {
   start(): void
   changed(record: DeviceRecord): void
   removed(record: DeviceRecord): void
+  /** Adds what was noted in `former`, which is removed. */
+  absorb(record: DeviceRecord, former: DeviceRecord): void
   /** Whether the stored records were read. */
   restored(): boolean
   /** Resolves with that, after the round that runs: the first one reads them. Never rejects. */
@@ -106,7 +108,9 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
       waiting.delete(record)
       // At most those that were written: a flood of invented names adds none.
       if (record.isStored) removals.push(record.key)
+      record.isStored = false
     },
+    absorb,
     restored() {
       return restored
     },
@@ -199,6 +203,18 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     const record = live ?? table.add(stored, stored.isListed)
     if (record === null) return
     merge(record, redated(stored, presentClock(), clock.now()), live !== undefined)
+  }
+
+  function absorb(record: DeviceRecord, former: DeviceRecord): void {
+    const options = { withheld: former.withheld, unknownClock: null }
+    const stored = decodeRecord(encodeRecord(former, table.numbers(), options))!
+    const { isStored, withheld } = record
+    table.remove(former)
+    merge(record, stored, true)
+    // What is withheld is counted by the name of the device.
+    if (withheld.length > 0) record.withheld = withheld
+    record.isStored = isStored
+    changed(record)
   }
 
   function merge(record: DeviceRecord, stored: StoredRecord, isLive: boolean): void {

@@ -35,9 +35,11 @@ export type Repeating = { messages: number; from: EpochMs; newAt: EpochMs | null
 
 /** Its numbers are in one array for all devices: see record-table.ts. */
 export type DeviceRecord = {
-  readonly key: string
+  /** Of device and provider. */
+  key: string
   readonly device: string
-  readonly provider: ProviderName
+  /** Another one where the device has moved (device-records.ts). */
+  provider: ProviderName
   /** Where its numbers begin. */
   readonly base: number
   /** As the mapping had it at the last message. */

@@ -118,6 +118,8 @@ export type Mapping = {
   rowOf(device: string): DeviceRow | undefined
   /** Explains a message by this mapping. Slow, for a person; made at the first call. */
   explainer(): Explainer
+  /** Whose data the device sends by this source now; null where neither its row nor the source says it. */
+  providerOf(device: string, source: string | null): ProviderName | null
   /** The devices of the table. */
   listed(): Iterable<string>
   readonly listedCount: number
@@ -130,6 +132,13 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
   const { deps, mapping } = await partsOf(config, options)
   const rowOf = (device: string) => deps.devices.find(device)
   const acceptsAll = config.devices.unknown === 'accept'
+  // One that has a capture is known with the topic only.
+  const providerOfSource = new Map(
+    config.sources.map(({ name, provider }) => [
+      name,
+      provider?.includes('{') === true ? null : (provider as ProviderName | undefined),
+    ]),
+  )
   let explainer: Explainer | null = null
   const received = { ...mapping, unnamedFrom: embeddedBrokerName }
   return {
@@ -138,6 +147,7 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
     explainer: () =>
       (explainer ??= createExplainer(deps, { ...mapping, ...compileSources(config, true) }, config)),
     rowOf,
+    providerOf: (device, source) => rowOf(device)?.provider ?? providerOfSource.get(source ?? '') ?? null,
     listed: () => deps.devices.names(),
     listedCount: deps.devices.size,
     admits: (device) => acceptsAll || rowOf(device) !== undefined,

@@ -32,6 +32,7 @@ function world({ by = null, silences = null, families }: Options = {}) {
       throw new Error('not asked')
     },
     rowOf: () => undefined,
+    providerOf: () => null,
     listed: () => [],
     listedCount: 0,
     admits: () => true,
@@ -206,7 +207,7 @@ test('silence is judged when the records are read, or cannot be for two minutes'
     add: () => undefined,
     end: () => undefined,
     states: () => [],
-    record: () => [],
+    record: () => ({ parts: [], pauses: [], newestAt: null }),
   }
   const { clock } = world({ silences })
   await clock.advance(110_000)

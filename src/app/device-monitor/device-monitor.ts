@@ -81,6 +81,8 @@ export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): 
     },
     mappingChanged() {
       ofMapper = [...ownClock()]
+      // Before a message of a device that has another provider now.
+      if (!walking) void look()
     },
     states: () => [...ofMapper, ...ofLook],
     device: views.device,
@@ -157,6 +159,7 @@ export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): 
     const watched = areRecordsRead() ? silences : null
     watched?.begin(mapping.listedCount > 0)
     for (const standing of records.standings()) {
+      if (records.moved(standing, mapping.providerOf(standing.device, standing.source))) continue
       unmapped.add(standing)
       repeating.add(standing)
       states.add(standing)
