@@ -9,16 +9,18 @@
 //                common, the address, the bridge, the source, the provider, or nothing
 //
 // Silence is measured against the others: time in which no device sent counts for none (traffic-watch.ts says
-// so), nor does time in which nothing could come. A device of a part that is silent is not named alone; one
-// that is muted, or that the device table does not list, is not named at all.
+// so), nor does time in which nothing could come. A pause of the whole fleet is one that is longer than the
+// rhythm of those that end it lets expect; the last ones are kept, and are taken from the time of a silence.
+// A device of a part that is silent is not named alone; one that is muted, or that the device table does not
+// list, is not named at all.
 //
-// A part stays until half of its devices send again, are muted or are forgotten. Parts are kept over a
-// restart, with the history of the traffic.
+// A part stays until half of its devices send again, are muted or are forgotten. Parts and pauses are kept
+// over a restart, with the history of the traffic.
 
 import { z } from 'zod'
 import type { EpochMs } from '../../std/clock.ts'
 import type { SilentPart, State } from '../../domain/condition-state.ts'
-import type { Standing } from '../../device-records/device-records.ts'
+import { silentAfter, type Standing } from '../../device-records/device-records.ts'
 
 export type SilentDevices = {
   /** Begins a look over all devices. `hasTable`: only listed devices count. */
@@ -33,7 +35,7 @@ export type SilentDevices = {
 
 const kinds = ['address', 'bridge', 'source', 'provider', 'all'] as const satisfies readonly SilentPart[]
 
-const recordSchema = z.array(
+const partsSchema = z.array(
   z.object({
     kind: z.enum(kinds),
     name: z.string(),
@@ -43,8 +45,15 @@ const recordSchema = z.array(
     devices: z.array(z.string()).max(100_000),
   }),
 )
+const recordSchema = z.object({
+  parts: partsSchema.catch([]),
+  /** In which no device sent, the earliest first. */
+  pauses: z.array(z.object({ fromAt: z.number(), untilAt: z.number() })).catch([]),
+  /** The last message of any device. */
+  newestAt: z.number().nullable().catch(null),
+})
 export type SilentRecord = z.infer<typeof recordSchema>
-type Part = SilentRecord[number]
+type Part = SilentRecord['parts'][number]
 
 export type SilentDevicesDeps = {
   now: () => EpochMs
@@ -61,6 +70,8 @@ type Options = {
   stored: unknown
 }
 
+const nothingKnown: SilentRecord = { parts: [], pauses: [], newestAt: null }
+
 const dayMs = 86_400_000
 const hourMs = 3_600_000
 const autoMinMs = dayMs
@@ -74,6 +85,8 @@ const gapsTogether = 2
 /** The gateway does not look for parts that fell silent longer ago. */
 const partMs = dayMs
 const namesMax = 200
+/** Pauses of the whole fleet that are known; of more, the oldest ones count as time in which others sent. */
+const pausesMax = 200
 
 type Heard = Standing & { lastSeen: EpochMs }
 
@@ -82,7 +95,7 @@ export function createSilentDevices(
   { after, stored }: Options,
 ): SilentDevices {
   const parsed = recordSchema.safeParse(stored)
-  let parts: Part[] = parsed.success ? parsed.data : []
+  let { parts, pauses, newestAt } = parsed.success ? parsed.data : nothingKnown
   let heard: Heard[] = []
   let isListedOnly = false
   let closedSources: ReadonlySet<string> = new Set()
@@ -102,13 +115,33 @@ export function createSilentDevices(
     },
     end() {
       const newest = heard.reduce((latest, { lastSeen }) => Math.max(latest, lastSeen), 0)
+      notePause(newest)
       endParts()
       findParts(newest)
       states = [...parts.map(partState), ...silentAlone(newest)]
       heard = []
     },
     states: () => states,
-    record: () => parts,
+    record: () => ({ parts, pauses, newestAt }),
+  }
+
+  /** Whether the fleet was silent before what came since the last look. */
+  function notePause(newest: EpochMs): void {
+    const before = newestAt ?? newest
+    newestAt = newest
+    // The clock was set back.
+    if (newest < before) pauses = pauses.filter(({ untilAt }) => untilAt <= newest)
+    const gaps = heard.flatMap(({ lastSeen, medianGapMs }) => (lastSeen > before ? (medianGapMs ?? []) : []))
+    const usualMs = silentAfter(gaps.length === 0 ? null : Math.min(...gaps))
+    if (newest - before > usualMs) pauses = [...pauses, { fromAt: before, untilAt: newest }].slice(-pausesMax)
+  }
+
+  /** Time since then in which devices sent. */
+  function sentMsSince(at: EpochMs, newest: EpochMs): number {
+    return pauses.reduce(
+      (ms, { fromAt, untilAt }) => ms - Math.max(0, untilAt - Math.max(fromAt, at)),
+      newest - at,
+    )
   }
 
   function silentAlone(newest: EpochMs): State[] {
@@ -129,7 +162,8 @@ export function createSilentDevices(
     const limitMs = limitOf(one)
     // Its silence is that of the others where these do not send either.
     const isLate = one.isSilent || one.medianGapMs === null
-    return limitMs !== null && isLate && newest - one.lastSeen >= limitMs && isOpen(one.from)
+    if (limitMs === null || !isLate || newest - one.lastSeen < limitMs || !isOpen(one.from)) return false
+    return sentMsSince(one.lastSeen, newest) >= limitMs
   }
 
   function isOpen(from: string | null): boolean {
@@ -160,7 +194,7 @@ export function createSilentDevices(
       (one) => one.lastSeen >= from && hasFallen(one) && isOpen(one.from) && !known.has(one.device),
     )
     const last = fallen.reduce((latest, { lastSeen }) => Math.max(latest, lastSeen), 0)
-    const mark = JSON.stringify([fallen.length, last, newest - last >= togetherMs])
+    const mark = JSON.stringify([fallen.length, last, sentMsSince(last, newest) >= togetherMs])
     // A fleet that is parked is looked at once.
     if (fallen.length < partMin || mark === lookedAt) return
     lookedAt = mark
@@ -170,7 +204,7 @@ export function createSilentDevices(
     for (const part of found) {
       if (part.devices.some((device) => known.has(device))) continue
       // Else the whole gateway is silent.
-      if (newest - part.at < togetherMs) continue
+      if (sentMsSince(part.at, newest) < togetherMs) continue
       for (const device of part.devices) known.add(device)
       parts.push(part)
     }

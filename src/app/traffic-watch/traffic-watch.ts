@@ -77,7 +77,7 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
   const silence = createSilenceCheck(deps, options.silence, history, stored.lastAt)
   const silentDevices = createSilentDevices(
     { ...deps, now: deps.clock.now },
-    { after: () => options.silence().device_after, stored: stored.parts },
+    { after: () => options.silence().device_after, stored },
   )
   const unmapped = createUnmappedCheck(deps)
   const backlog = createBacklogCheck(deps)
@@ -85,7 +85,7 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
   const write = createKeptWriter(deps.clock, path, () => ({
     lastAt: silence.lastAt(),
     history: history.record(),
-    parts: silentDevices.record(),
+    ...silentDevices.record(),
   }))
   const end = every(deps.clock, checkEveryMs, check)
   return {
@@ -119,8 +119,10 @@ const storedSchema = z.object({
   lastAt: z.number().nullable().catch(null),
   history: z.unknown().optional(),
   parts: z.unknown().optional(),
+  pauses: z.unknown().optional(),
+  newestAt: z.unknown().optional(),
 })
-const nothingStored = { lastAt: null, history: null, parts: null }
+const nothingStored = { lastAt: null, history: null }
 
 type Limit = { ms: number; basis: SilenceBasis }
 

@@ -69,7 +69,8 @@ function world(given: Given, stored: SilentRecord | null = null) {
     /** The others are silent. */
     pass(ms: number, sends: (device: string) => boolean) {
       const end = now + ms
-      const step = Math.max(10 * second, ms / 200)
+      // Within what the rhythm of a truck lets expect, or the fleet is silent between two steps.
+      const step = Math.max(10 * second, Math.min(ms / 200, 290 * second))
       while (now < end) {
         now = Math.min(end, now + step)
         for (const truck of trucks.values()) if (sends(truck.device)) truck.lastSeen = now
