@@ -22,7 +22,7 @@ type Fleet = {
   /** The messages `from` to `to` of each of them, some rounds at once. */
   sendMany(names: readonly string[], from: number, to: number, body: (n: number) => Body): Promise<void>
   edit(...change: Edit): Promise<void>
-  condition(): { what: string; why: string; key: string } | undefined
+  condition(): { what: string; why: string; act: string; key: string } | undefined
   deadLetters(): number
   /** What the service has: for each payload its device, time, and which values. */
   got(): { device: string; at: number; values: string }[]
@@ -184,6 +184,7 @@ test.each(cases.lost)('$what is said to be lost', async (row) => {
   expect(fleet.condition()).toMatchObject({ key, what: expect.stringMatching(says) })
   expect(fleet.condition()!.why).toContain(why)
   const mayKeep = row.keepsNothing !== true
+  expect(fleet.condition()!.act.includes('dead-letters remap')).toBe(mayKeep)
   expect(mayKeep || fleet.deadLetters() === 0, 'what is kept').toBe(true)
 })
 
@@ -224,6 +225,7 @@ describe('a path that the mapping renames', () => {
 
     // Still wrong: nothing is made of them.
     expect(await remap(fleet)).toMatchObject({ remapped: 0, payloads: 0 })
+    expect(fleet.condition()!.what).toMatch(/^13 of 13 devices/)
     await fleet.edit(...right)
     expect(await remap(fleet)).toMatchObject({ remapped: kept, payloads: kept })
     expect(await remap(fleet)).toMatchObject({ deadLetters: 0 })
@@ -241,6 +243,28 @@ describe('a path that the mapping renames', () => {
     await fleet.send(['truck-4'], 5)
     await settled(fleet, 5 * 13 + kept + 2)
     expect(fleet.deadLetters()).toBe(0)
+  })
+
+  test('that was read for a while: the devices that need it are said to lack the field', async () => {
+    const names = trucks(7)
+    const fleet = await startFleet(7)
+    const both = (n: number) => ({ ...usual(n), gps: { ...Object(usual(n)['gps']), velocity: 50 } })
+    for (const n of [0, 1, 2]) await fleet.send(names, n, both)
+    await fleet.edit('path: gps.spd', 'path: [gps.spd, gps.velocity]')
+    const renamedSpeed = (n: number) => ({ ...usual(n), gps: { ...Object(both(n).gps), spd: undefined } })
+    const others = names.slice(2)
+    const two = names.slice(0, 2)
+    await fleet.send(others, 3)
+    await fleet.send(two, 3, renamedSpeed)
+    await fleet.edit('path: [gps.spd, gps.velocity]', 'path: gps.spd')
+    for (let n = 4; fleet.condition()?.what.startsWith('2 of 7') !== true; n += 1) {
+      await fleet.send(others, n)
+      await fleet.send(two, n, renamedSpeed)
+    }
+    expect(fleet.condition()).toMatchObject({
+      key: 'fleet|speed',
+      why: expect.stringContaining('gps.velocity'),
+    })
   })
 
   test('of a signal: the signal is sent later, without the position', async () => {

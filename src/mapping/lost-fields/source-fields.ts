@@ -43,8 +43,6 @@ const weightMax = 4
 const renamedGaps = 4
 const lookAgainGaps = 32
 const devicesRenamed = 5
-/** So much larger, their number is reported again. */
-const growth = 1.1
 /** Up to it nearly every record has the field. */
 const usualGap = 2
 const unreadMax = 64
@@ -102,7 +100,7 @@ export class SourceFields {
     }
     Object.assign(device, { present, judged, isWhole, alike: 0 })
     const isDue = this.#looks < firstLooks || Math.abs(arrivedAt - (this.#unreadAt ?? 0)) >= unreadEveryMs
-    if (isTypical && isDue) this.#noteUnread(record)
+    if (isTypical && isDue) this.#noteUnread(record, device)
   }
 
   /** The fields that are lost and kept of the records of a device; of others the same as of all. */
@@ -151,7 +149,8 @@ export class SourceFields {
 
   /** Goes on with what was known before. */
   adopt(stored: StoredSource): void {
-    for (const key of stored.unread) if (this.#unread.size < unreadMax) this.#unread.add(key)
+    for (const key of stored.unread)
+      if (this.#unread.size < unreadMax && !this.#isOfChanged(stored, key)) this.#unread.add(key)
     const hasOtherNames = stored.device !== undefined && stored.device !== this.#watched.device
     for (const field of this.#fields) {
       const from = stored.fields.findIndex(({ name }) => name === field.name)
@@ -173,6 +172,15 @@ export class SourceFields {
       if (lost.isPartial === true ? [...this.#devices.all()].some(isRenamed) : !isOver)
         this.#lose(field, lost)
     }
+  }
+
+  /** The mapping before may have read it: it is the name of a field whose options were changed. */
+  #isOfChanged({ fields }: StoredSource, key: string): boolean {
+    return this.#fields.some(
+      ({ name, fingerprint, index }) =>
+        fields.some((before) => before.name === name && before.fingerprint !== fingerprint) &&
+        this.#watched.keyNear(index, [key]) !== null,
+    )
   }
 
   #adoptDevice(index: number, name: string, stored: StoredField, isChanged: boolean): void {
@@ -244,7 +252,11 @@ export class SourceFields {
   }
 
   #loseByMapping(field: WatchedField, since: EpochMs, record: NotedRecord): void {
-    if (field.lost !== null && field.lost.isPartial !== true) return
+    if (field.lost !== null && field.lost.isPartial !== true) {
+      field.lost.devices = Math.max(field.lost.devices, field.lacking)
+      field.of = Math.max(field.of, field.lost.devices)
+      return
+    }
     const key = this.#watched.keyNear(field.index, this.#watched.unread(record))
     this.#lose(field, { since, devices: field.lacking, key, isByMapping: true })
   }
@@ -267,18 +279,22 @@ export class SourceFields {
     if (devices === 1) field.renamedAt = record.arrivedAt
     field.renamedKey = key
     const isByMapping = field.changedAt !== null && (device.changed & bit) !== 0
-    const isEnough =
-      lost === null ? devices >= devicesRenamed || isByMapping : devices >= lost.devices * growth
+    const isEnough = lost !== null || devices >= devicesRenamed || isByMapping
     if (!isEnough || (lost !== null && lost.isPartial !== true)) return
     const since = lost?.since ?? (isByMapping ? field.changedAt! : field.renamedAt)
     const found = { since, devices, key, isByMapping: lost?.isByMapping ?? isByMapping }
     this.#lose(field, { ...found, isKeyRead: renamed === null, isPartial: true })
   }
 
-  #noteUnread(record: NotedRecord): void {
+  /** A device that never had a field may name it otherwise: not all of them have that name besides. */
+  #noteUnread(record: NotedRecord, { gaps }: DeviceFields): void {
     this.#unreadAt = record.arrivedAt
     this.#looks += 1
-    for (const key of this.#watched.unread(record)) if (this.#unread.size < unreadMax) this.#unread.add(key)
+    const without = this.#fields.filter(({ index }) => gaps[index] === 0)
+    for (const key of this.#watched.unread(record)) {
+      const isOther = without.some(({ index }) => this.#watched.keyNear(index, [key]) !== null)
+      if (!isOther && this.#unread.size < unreadMax) this.#unread.add(key)
+    }
   }
 
   #lose(field: WatchedField, lost: LostField): void {

@@ -206,6 +206,7 @@ export const deviceConditions: ConditionTable<DeviceCode> = {
       present: lost.devices,
       what: lostText(lost),
       why: lostWhy(lost),
+      ...(lost.isKept ? {} : { act: lostActWithoutKept }),
     }),
   },
   DEVICES_HOURS_OFF: {
@@ -275,6 +276,11 @@ function lostWhy({ key, isKeyRead, isByMapping, isKept }: StateFacts['FIELD_LOST
     : ' It cannot be sent later by itself, so nothing is kept.'
   return cause + unread + kept
 }
+
+const lostActWithoutKept =
+  'Correct the path of the field in `map` of the source (`map --explain` shows what a message has) and reload: ' +
+  'messages have it from then on. Those that came without it stay without it. Where the devices do without the field, ' +
+  'remove it from `map`.'
 
 function fieldText(field: string): string {
   if (field === 'position') return 'positions'
