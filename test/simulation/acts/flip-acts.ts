@@ -1,5 +1,5 @@
-// flip-acts.ts: bits that flip at rest, in the keys and values of chunks, and in the totals of lanes. What a chunk held is
-// noted, for the oracle: nobody gets it, and it is counted. Damaged totals are made anew, and change nothing.
+// flip-acts.ts: bits that flip at rest, in the keys and values of chunks. What a chunk held is noted, for the oracle: nobody
+// gets it, and it is counted.
 //
 // Only chunks of which nothing was submitted yet. One that the gateway still has in memory may be submitted after that,
 // whole; and after a restart the rest of its batch under another batchId.
@@ -27,9 +27,6 @@ const chunksOf = { from: '\u0010', to: '\u0011' }
 /** Of a chunk: the bytes before its payloads (src/spool/chunk-log/chunk-codec.ts says what they are to the daemon). */
 const headBytes = 29
 const keyShare = 0.5
-/** The totals of lanes; those of dead letters and others have numbers that no lane has. */
-const totalsOf = { from: '\u0012\0\0\0\u0001', to: '\u0012\u00ff' }
-const totalsShare = 0.2
 
 export function createFlips({ disk }: Machine, services: readonly Service[], random: Random): Flips {
   const payloads: Payload[] = []
@@ -55,10 +52,6 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
     const path = `${spoolPath}/store`
     const database = disk.exists(path) ? disk.attachment(path) : null
     if (!(database instanceof Database)) return
-    if (random.chance(totalsShare)) {
-      flipTotals(database, random)
-      return
-    }
     const submitted = new Set(
       services.flatMap(({ journal }) => journal.flatMap(({ payloadIds }) => [...payloadIds])),
     )
@@ -92,16 +85,6 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
     }
     payloads.push(...held)
   }
-}
-
-/** A bit of the totals of a lane: they are counted anew, and nothing is lost or sent again. */
-function flipTotals(database: Database, random: Random): void {
-  const totals = database
-    .entries(totalsOf.from, totalsOf.to, { reverse: false, limit: -1 })
-    .filter(([key]) => key.length === 5)
-  if (totals.length === 0) return
-  const [key, value] = random.pick(totals)
-  database.change(key, flippedBit(value, random.below(value.length * 8)))
 }
 
 function flippedBit(bytes: Buffer, bit: number): Buffer {
