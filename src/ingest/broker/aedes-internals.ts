@@ -21,7 +21,8 @@ export type ParsedPacket = { length: number } & (
   | { cmd: 'unsubscribe'; messageId: number; unsubscriptions: readonly string[] }
   | { cmd: 'pubrel'; messageId: number }
   | { cmd: 'pingreq' }
-  | { cmd: 'connect' | 'publish' | 'puback' | 'pubrec' | 'pubcomp' | 'disconnect' }
+  | { cmd: 'disconnect' }
+  | { cmd: 'connect' | 'publish' | 'puback' | 'pubrec' | 'pubcomp' }
 )
 export type PublishPacket = Parameters<Aedes['authorizePublish']>[1]
 export type Done = (error?: Error | null) => void
@@ -112,11 +113,10 @@ export function replaceConnack({ conn }: Client, answer: () => Buffer): void {
   }
 }
 
-/** Ends a connection whose client has ended it rightly: its will is not taken. */
-export function endNormally(client: Client): void {
+/** The client has ended its connection rightly: its will is not taken. */
+export function noteDisconnect(client: Client): void {
   const internals = client as ClientInternals
   internals._disconnected = true
-  client.conn.destroy()
 }
 
 /** The open connection that has the client id. */

@@ -37,6 +37,7 @@ import {
   createAedesPersistence,
   connectedClient,
   createPacketOffer,
+  hasDisconnected,
   protocolFaultOf,
   QuietAedes,
   prepareParser,
@@ -192,7 +193,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     options,
   )
   const commands = createCommandTopics()
-  const control = createControlPackets<Gate>({ release, commands }, options)
+  const control = createControlPackets<Gate>({ release, commands, leave: connects.leave }, options)
   const packets = createClientPackets<Gate>(
     { release, commands, disconnected: connects.disconnected },
     options,
@@ -258,8 +259,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   // ---- a client disconnects
 
   /** Its last acks may follow; when it connects again, that is no take-over. */
-  function onHalfClosed({ sender }: Gate): void {
-    if (sender !== null) clients.ended(sender, false)
+  function onHalfClosed({ client, sender }: Gate): void {
+    if (sender !== null) clients.ended(sender, hasDisconnected(client))
   }
 
   function onClientError(client: Client, error: Error): void {

@@ -11,7 +11,7 @@ import type { Client } from 'aedes'
 import type { Sender } from '../../domain/message.ts'
 import type { Intake } from '../intake/intake.ts'
 import { connectFault, refusalOf, type ConnectRules } from './access/connect-rules.ts'
-import { asVersion311, endNormally, hasDisconnected, type ConnectPacket } from './aedes-internals.ts'
+import { asVersion311, noteDisconnect, hasDisconnected, type ConnectPacket } from './aedes-internals.ts'
 import type { DisconnectReason } from './client-faults.ts'
 import type { ClientReports } from './client-reports.ts'
 import type { Clients } from './clients/clients.ts'
@@ -27,6 +27,8 @@ import { createVersion5, type Version5Counts } from './version5/version5.ts'
 export type ConnectHandler = {
   /** For aedes: a CONNECT was read. */
   preConnect(client: Client, packet: ConnectPacket, done: (error: Error | null, ok: boolean) => void): void
+  /** DISCONNECT came that deletes the will. What was read before is acknowledged; then the socket closes. */
+  leave(gate: Gate): void
   /** DISCONNECT of MQTT 5 came. `expiryMs`: null where it does not change the expiry of the session. */
   disconnected(gate: Gate, disconnect: { code: number; expiryMs: number | null }): void
   /** Its socket is closed. */
@@ -50,7 +52,7 @@ export function createConnectHandler(
   { intake, limits, sessions, clients, reports, gateOf, stopping, counts }: Deps,
   options: ConnectOptions,
 ): ConnectHandler {
-  return { preConnect, disconnected, ended }
+  return { preConnect, disconnected, leave, ended }
 
   function preConnect(
     client: Client,
@@ -86,17 +88,22 @@ export function createConnectHandler(
   }
 
   function disconnected(gate: Gate, { code, expiryMs }: { code: number; expiryMs: number | null }): void {
-    const { client, link, version5 } = gate
+    const { link, version5 } = gate
     if (version5 === null) return
     if (expiryMs !== null && link?.session)
       version5.sessionExpiryMs = sessions.changeExpiry(link.session, expiryMs)
     // [MQTT-3.14.4-3]: only 0x00 deletes the will.
     if (code === reasonCode.success) {
-      endNormally(client)
+      leave(gate)
       return
     }
     version5.hasWillOnDisconnect = true
-    client.conn.destroy()
+    gate.disconnected()
+  }
+
+  function leave(gate: Gate): void {
+    noteDisconnect(gate.client)
+    gate.disconnected()
   }
 
   function ended(gate: Gate): void {

@@ -1,4 +1,5 @@
-// control-packets.ts: SUBSCRIBE, UNSUBSCRIBE, PUBREL and PINGREQ, before aedes sees them.
+// control-packets.ts: SUBSCRIBE, UNSUBSCRIBE, PUBREL, PINGREQ and DISCONNECT, before aedes sees them. What
+// was read before DISCONNECT is acknowledged; the connection closes then.
 //
 // The gateway sends nothing to devices but rebirth requests of Sparkplug (command-topics.ts). Many devices
 // subscribe to a topic for commands right after CONNECT, and some connect again without end when that is
@@ -28,6 +29,17 @@ const unsubackHead = 0xb0
 /** [MQTT-3.9.3-2] */
 const refused = 0x80
 
+type TakenPacket = Extract<
+  ParsedPacket,
+  { cmd: 'subscribe' | 'unsubscribe' | 'pubrel' | 'pingreq' | 'disconnect' }
+>
+/** aedes knows the others. */
+const taken = new Set(['subscribe', 'unsubscribe', 'pubrel', 'pingreq', 'disconnect'])
+
+function isTaken(packet: ParsedPacket): packet is TakenPacket {
+  return taken.has(packet.cmd)
+}
+
 type FiltersPacket = Extract<ParsedPacket, { cmd: 'subscribe' | 'unsubscribe' }>
 
 /** `release`: a client has released a message of QoS 2. `commands`: hears of granted subscriptions. */
@@ -35,9 +47,12 @@ export function createControlPackets<Gate extends ControlledGate>(
   {
     release,
     commands,
+    leave,
   }: {
     release: (gate: Gate, messageId: number) => void
     commands: Pick<CommandTopics, 'subscribed' | 'unsubscribed'>
+    /** It has sent DISCONNECT. */
+    leave: (gate: Gate) => void
   },
   { subscriptions }: { subscriptions: Subscriptions },
 ): ControlPackets<Gate> {
@@ -46,11 +61,12 @@ export function createControlPackets<Gate extends ControlledGate>(
 
   function take(gate: Gate, packet: ParsedPacket): boolean {
     const { cmd } = packet
-    // aedes knows the others. PUBACK, PUBREC and PUBCOMP answer nothing that the gateway has sent.
-    if (cmd !== 'subscribe' && cmd !== 'unsubscribe' && cmd !== 'pubrel' && cmd !== 'pingreq') return false
+    // PUBACK, PUBREC and PUBCOMP answer nothing that the gateway has sent.
+    if (!isTaken(packet)) return false
     // What followed DISCONNECT or a fault in the same portion.
     if (gate.closed) return true
     if (cmd === 'pingreq') gate.ping()
+    else if (cmd === 'disconnect') leave(gate)
     else if (cmd === 'pubrel') release(gate, packet.messageId)
     else answerFilters(gate, packet)
     return true

@@ -222,7 +222,7 @@ export function createPublishHandler(
     fault: GatewayError | null,
   ): void {
     if (fault === null) {
-      if (!gate.closed) {
+      if (gate.answers) {
         acked += 1
         // A client that is gone sends the message again, with DUP.
         if (gate.link !== null && !gate.halfClosed) gate.link.acked += 1

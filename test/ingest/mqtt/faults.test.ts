@@ -82,6 +82,19 @@ overEachTransport([3, 5], (open, packets, version) => {
     expect(await world.counter('gateway_messages_mapped_total')).toBe(1)
   })
 
+  test('what came before DISCONNECT in the same portion is acknowledged, whole or in parts', async () => {
+    const world = await open()
+    const device = await world.connected()
+    const messages = Array.from({ length: 50 }, (_, n) =>
+      publish({ topic, payload: world.position(n), messageId: n + 1 }),
+    )
+    device.send(...messages, disconnect, publish({ topic, messageId: 51 }))
+    expect(await device.gone()).toBeNull()
+    expect(device.received.map(({ type }) => type)).toEqual(['connack', ...messages.map(() => 'puback')])
+    expect(await world.counter('gateway_messages_received_total')).toBe(50)
+    expect(await world.counter('gateway_clients_dropped_total')).toBe(0)
+  })
+
   test('what follows DISCONNECT is neither read nor a fault', async () => {
     const world = await open()
     const device = await world.connected()

@@ -92,6 +92,7 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   acceptedAtMs = 0
   keepaliveMs = 0
   halfClosed = false
+  private hasLeft = false
   dropReason: ClientDropReason | null = null
   private cancelEnd: CancelTimer | null = null
   private readonly deps: GateDeps
@@ -132,7 +133,11 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   }
 
   get closed(): boolean {
-    return this.farewell.leaving || this.socket.destroyed
+    return this.hasLeft || !this.answers
+  }
+
+  get answers(): boolean {
+    return !this.farewell.leaving && !this.socket.destroyed
   }
 
   get dropped(): boolean {
@@ -236,11 +241,19 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
 
   // ---- its end
 
+  disconnected(): void {
+    if (this.closed) return
+    this.hasLeft = true
+    this.reader.discardAll()
+    this.onEnd()
+  }
+
   private onEnd(): void {
     if (this.farewell.leaving) {
       this.socket.destroySoon()
       return
     }
+    if (this.halfClosed) return
     this.halfClosed = true
     this.cancelEnd = this.deps.clock.after(lastAcksMs, () => this.drop('half_closed'))
     if (!this.acks.isIdle) this.deps.onHalfClosed(this)

@@ -89,10 +89,12 @@ export type Gate = {
   tls: TlsUse | null
   /** The connection is closed or about to close: nothing of it is taken any more. */
   readonly closed: boolean
+  /** Acknowledgements are sent still, also after the client has sent DISCONNECT. */
+  readonly answers: boolean
   /** Dropped by the gateway; the reason was reported. */
   readonly dropped: boolean
   readonly dropReason: ClientDropReason | null
-  /** The client has closed its side, and everything before was read. It may read or not. */
+  /** The client has closed its side or sent DISCONNECT, and all before was read. It may read or not. */
   readonly halfClosed: boolean
   /** When its CONNECT was accepted, monotonic; 0 before. */
   acceptedAtMs: number
@@ -120,6 +122,8 @@ export type Gate = {
   /** Ends the connection where the client was silent for too long. */
   passTime(elapsedMs: number): void
   /** `code`: for MQTT 5, where another than that of the reason says it better (PacketFault). */
+  /** The client has sent DISCONNECT: the socket is closed when what was read before is acknowledged. */
+  disconnected(): void
   drop(reason: ClientDropReason, detail?: string, code?: number): void
   /** Refuses its CONNECT; without an answer where it is null. */
   refuse(answer: Buffer | null): void
