@@ -22,7 +22,7 @@ export function stateOf({ record, ...known }: Found): State {
   const { client, now } = known
   const lastAt = record?.lastSeen ?? null
   if (record === null || lastAt === null) {
-    if (client !== null && isRefused(client, lastAt)) return refusedState(client, now)
+    if (client !== null && isRefused(client, lastAt)) return refusedState(client, lastAt, now)
     if (client !== null && client.rival !== null && isShared(client, now)) return sharedState(client, now)
     return withoutRecord('The device table has it, and no message of it has come.', known)
   }
@@ -47,7 +47,7 @@ export function stateOf({ record, ...known }: Found): State {
   })
   switch (state) {
     case 'refused':
-      return refusedState(client!, now)
+      return refusedState(client!, lastAt, now)
     case 'silent':
       return of(
         record.silentSince,
@@ -79,10 +79,14 @@ export function stateOf({ record, ...known }: Found): State {
   }
 }
 
-function refusedState(client: ClientView, now: EpochMs): State {
+/** The first refusal since the last message. */
+function refusedState(client: ClientView, lastSeen: EpochMs | null, now: EpochMs): State {
+  const { state, refusedFirstAt, refusedAt, messageRefusedFirstAt, messageRefusedAt, since } = client
+  const isByConnect = state !== 'connected' && refusedAt !== null
+  const from = isByConnect ? (refusedFirstAt ?? refusedAt) : (messageRefusedFirstAt ?? messageRefusedAt)
   return {
     state: 'refused',
-    since: isoTime(client.refusedAt ?? client.messageRefusedAt ?? client.since),
+    since: isoTime(Math.max(from ?? since, lastSeen ?? 0)),
     why: refusalText(client, now),
   }
 }
@@ -98,12 +102,12 @@ function refusalOfService({ accepted, refused }: DeviceRecordView, now: EpochMs)
 }
 
 function sharedState(client: ClientView, now: EpochMs): State {
-  const { clientId, takeOvers, sharedAt, rival, state, since } = client
+  const { clientId, takeOvers, sharedAt, sharedFirstAt, rival, state, since } = client
   const id = quote(clientId, 64)
   if (rival === null || state !== 'connected')
     return {
       state: 'id_shared',
-      since: isoTimeOrNull(sharedAt),
+      since: isoTimeOrNull(sharedFirstAt ?? sharedAt),
       why: `Another client uses its client id ${id}, too: they closed the connections of each other ${takeOvers} times.`,
     }
   return {

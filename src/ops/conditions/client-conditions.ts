@@ -35,7 +35,7 @@ export const clientConditions = {
     act:
       'Give each device a client id of its own. If only one device has this id, its connection breaks again and ' +
       'again: check its network.',
-    quietMs: 1_800_000,
+    quietMs: 600_000,
   },
   CONNECTIONS_LIMITED: {
     severity: 'warning',

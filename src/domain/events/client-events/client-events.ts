@@ -174,14 +174,14 @@ export const clientEvents = {
     group: addressOf,
   }),
   client_id_shared: event({
-    fields: { clientId, identity, address, takeOvers: count('take-overs in the last minutes') },
+    fields: { clientId, identity, address, takeOvers: count('take-overs since they began') },
     level: 'warn',
     repeats: () => '',
     raises: {
       CLIENT_ID_SHARED: ({ clientId, identity, address, takeOvers }) => ({
         why:
           `The last one: ${clientOf({ clientId, identity })} took over from itself ` +
-          `${plural(takeOvers, 'time')} within ten minutes, the last time from ${address ?? 'an unknown address'}.`,
+          `${plural(takeOvers, 'time')}, with less than ten minutes in between, the last time from ${address ?? 'an unknown address'}.`,
       }),
     },
   }),

@@ -127,13 +127,16 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
     startedAt += byMs
     for (const client of all()) {
       isMoved = false
-      const { since, sharedAt, rival, messageRefusedAt, refusedAt, fault, unnamed } = client
+      const { since, rival, fault, unnamed } = client
       Object.assign(client, {
         since: moved(since),
-        sharedAt: moved(sharedAt),
+        sharedAt: moved(client.sharedAt),
+        sharedFirstAt: moved(client.sharedFirstAt),
         rival: rival && { ...rival, at: moved(rival.at) },
-        messageRefusedAt: moved(messageRefusedAt),
-        refusedAt: moved(refusedAt),
+        messageRefusedFirstAt: moved(client.messageRefusedFirstAt),
+        messageRefusedAt: moved(client.messageRefusedAt),
+        refusedFirstAt: moved(client.refusedFirstAt),
+        refusedAt: moved(client.refusedAt),
         fault: fault && { ...fault, at: moved(fault.at) },
         unnamed: unnamed && { ...unnamed, firstAt: moved(unnamed.firstAt), at: moved(unnamed.at) },
       })
@@ -169,9 +172,12 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
       willCame: false,
       takeOvers: 0,
       sharedAt: null,
+      sharedFirstAt: null,
       rival: null,
       refusedMessages: 0,
+      messageRefusedFirstAt: null,
       messageRefusedAt: null,
+      refusedFirstAt: null,
       refusedAt: null,
       fault: null,
       traffic: { messages: 0, subscriptions: 0 },

@@ -9,7 +9,8 @@
 // A client id belongs to the identity of its open connection: another identity cannot take it over. An
 // anonymous client has no identity, so a client that proves one may take over from it. The same identity may
 // always: that is how a device comes back whose old connection is still open. Two devices with one client id
-// take over from each other without end; `sharedMin` times in `sharedWindowMs` raise a condition.
+// take over from each other without end; `sharedMin` times in `sharedWindowMs` raise a condition, which each
+// further one keeps open.
 //
 // A connection that ends before its CONNECT was read has no client id: it is known by its address.
 //
@@ -92,8 +93,8 @@ export type RefusedClient = {
 
 const sharedMin = 6
 const sharedWindowMs = 600_000
-/** As long as the condition CLIENT_ID_SHARED stays. */
-const sharedMs = 1_800_000
+/** From the last one on; as long as the condition CLIENT_ID_SHARED stays. */
+const sharedMs = sharedWindowMs
 const textLengthMax = 256
 
 export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Clients {
@@ -174,6 +175,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
       since: clock.now(),
       willCame: false,
       rival: null,
+      refusedFirstAt: null,
       refusedAt: null,
       traffic: { messages: 0, subscriptions: 0 },
     })
@@ -187,7 +189,9 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     takeOvers += 1
     client.takeOvers += 1
     const now = clock.monotonic()
-    if (now - client.windowFromMs > sharedWindowMs) {
+    const at = clock.now()
+    const goesOn = client.sharedAt !== null && Math.abs(at - client.sharedAt) < sharedMs
+    if (now - client.windowFromMs > sharedWindowMs && !goesOn) {
       client.windowFromMs = now
       client.recentTakeOvers = 0
     }
@@ -195,10 +199,9 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     const { clientId, identity, address, recentTakeOvers } = client
     emit({ kind: 'client_taken_over', clientId, identity, address })
     if (recentTakeOvers < sharedMin) return
-    client.sharedAt = clock.now()
+    if (!goesOn) client.sharedFirstAt = at
+    client.sharedAt = at
     emit({ kind: 'client_id_shared', clientId, identity, address, takeOvers: recentTakeOvers })
-    client.recentTakeOvers = 0
-    client.windowFromMs = now
   }
 
   function ended(sender: Sender, withDisconnect: boolean): void {
@@ -238,6 +241,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     }
     note(client, fault)
     client.refusedAt = clock.now()
+    client.refusedFirstAt ??= client.refusedAt
     client.userName = userName
     if (client.state !== 'refused') return
     client.address = address
@@ -259,6 +263,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     if (own === null || own.state === 'connected') return
     note(own, { reason, detail: `${detail} It is connected${holderText(client)}.` })
     own.refusedAt = clock.now()
+    own.refusedFirstAt ??= own.refusedAt
   }
 
   function dropped({ clientId }: Sender, fault: Fault): void {
@@ -272,6 +277,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     client.refusedMessages += 1
     note(client, fault)
     client.messageRefusedAt = client.fault?.at ?? null
+    client.messageRefusedFirstAt ??= client.messageRefusedAt
   }
 
   function unnamed({ clientId }: Sender, { topic, detail, ...message }: UnnamedMessage): void {

@@ -23,15 +23,19 @@ export type ClientView = {
   readonly willCame: boolean
   /** How often it connected while its earlier connection was open. */
   readonly takeOvers: number
-  /** When it was last found that another client has its id, too; null where it was not. */
+  /** When it and another client with its id last closed the connection of each other; null for never. */
   readonly sharedAt: EpochMs | null
+  /** Since when they do that, without ten minutes in between. */
+  readonly sharedFirstAt: EpochMs | null
   /** The last one that came with its id and did not get in; null where none did since it connected. */
   readonly rival: ClientRival | null
   /** Messages that a rule did not allow. */
   readonly refusedMessages: number
-  /** The last of them; null where none was since it connected. */
+  /** The first and the last of them; null where there was none. */
+  readonly messageRefusedFirstAt: EpochMs | null
   readonly messageRefusedAt: EpochMs | null
-  /** When its CONNECT was last refused; null where it connected since. */
+  /** When its CONNECT was first and last refused since it connected; null where it was not. */
+  readonly refusedFirstAt: EpochMs | null
   readonly refusedAt: EpochMs | null
   /** The last fault that the gateway found. */
   readonly fault: ClientFault | null

@@ -35,7 +35,8 @@ const client = record({
   since: time().describe('Since when.'),
   willCame: z.boolean().describe('Its will was taken when its last connection ended.'),
   takeOvers: count().describe('How often it connected while its earlier connection was open.'),
-  sharedAt: timeOrNull().describe('When it was last found that another client uses its id, too.'),
+  sharedAt: timeOrNull().describe('When it and another client with its id last closed the connection of each other.'),
+  sharedFirstAt: timeOrNull().describe('Since when they do that.'),
   rival: record({
     identity: z.string().describe('Name that it proved.'),
     address: textOrNull().describe('Its address.'),
@@ -44,7 +45,9 @@ const client = record({
     .nullable()
     .describe('A client that came with its id since it connected, and was refused.'),
   refusedMessages: count().describe('Messages that a rule did not allow.'),
+  messageRefusedFirstAt: timeOrNull().describe('When the first of them came.'),
   messageRefusedAt: timeOrNull().describe('When the last of them came.'),
+  refusedFirstAt: timeOrNull().describe('When its CONNECT was first refused since it connected.'),
   refusedAt: timeOrNull().describe('When its CONNECT was last refused; null where it connected since.'),
   fault: record({
     reason: z.string().describe('Stable code.'),

@@ -116,6 +116,39 @@ describe('what is known of clients', () => {
     expect(events.filter(({ kind }) => kind === 'client_id_shared')).toEqual([])
   })
 
+  test('two that share an id do so since the first time, and no more ten minutes after the last one', async () => {
+    const { clock, events, clients } = open()
+    const shared = () => clients.shared().has('truck-7')
+    let first = 0
+    for (let count = 1; count <= 69; count += 1) {
+      await clock.advance(3000)
+      clients.connected(senderOf('truck-7'), null)
+      if (shared() && first === 0) first = clock.now()
+    }
+    expect(clients.find('truck-7')).toMatchObject({ sharedFirstAt: first, sharedAt: clock.now() })
+    expect(events.findLast(({ kind }) => kind === 'client_id_shared')).toMatchObject({ takeOvers: 68 })
+    await clock.advance(600_000)
+    expect(shared()).toBe(false)
+    for (let count = 1; count <= 6; count += 1) clients.connected(senderOf('truck-7'), null)
+    expect(clients.find('truck-7')).toMatchObject({ sharedFirstAt: clock.now() })
+  })
+
+  test('a client is refused since the first refusal behind its last connection', async () => {
+    const { clock, clients } = open()
+    const truck = senderOf('truck-7')
+    for (let round = 0; round < 2; round += 1) {
+      clients.connected(truck, null)
+      clients.ended(truck, false)
+      await clock.advance(60_000)
+      const from = clock.now()
+      for (let count = 0; count < 5; count += 1) {
+        clients.refused({ clientId: 'truck-7', address: '10.0.0.8' }, fault)
+        await clock.advance(60_000)
+      }
+      expect(clients.find('truck-7')).toMatchObject({ refusedFirstAt: from, refusedAt: clock.now() - 60_000 })
+    }
+  })
+
   test('is bounded, and strangers that were refused displace no admitted client', () => {
     const { clients } = open()
     const truck = senderOf('truck-7')
