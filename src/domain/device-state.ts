@@ -42,6 +42,10 @@ export const deviceStates = {
     words: 'never sent',
     meaning: 'Listed devices, and connected clients, of which no message is known.',
   },
+  muted: {
+    words: 'muted',
+    meaning: 'Devices that are silent, where `devices mute` or the device table says that this is no problem.',
+  },
   sending: { words: 'sending', meaning: 'Devices that send, and whose messages give payloads.' },
 } as const satisfies Readonly<Record<string, { words: string; meaning: string }>>
 
@@ -66,6 +70,8 @@ export const deviceOrderNames = Object.keys(deviceOrders) as DeviceOrder[]
 export type DeviceFacts = {
   isRefused: boolean
   isSilent: boolean
+  /** Its silence is no problem now: a person or the device table says so. */
+  isMuted: boolean
   isRepeating: boolean
   /** Its last message gave no payload. */
   isLost: boolean
@@ -94,7 +100,7 @@ export function deviceStateOf(facts: DeviceFacts): DeviceState {
   if (facts.isRefused) return 'refused'
   // Before what may follow from it: its client does not get in.
   if (facts.isIdShared) return 'id_shared'
-  if (facts.isSilent) return 'silent'
+  if (facts.isSilent) return facts.isMuted ? 'muted' : 'silent'
   if (facts.isRepeating) return 'repeating'
   if (facts.isLost) return 'not_mapped'
   if (isNotAccepted(facts)) return 'not_accepted'

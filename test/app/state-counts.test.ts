@@ -48,6 +48,11 @@ async function randomWorld(seed: number) {
       if (below(4) === 0)
         for (let n = 0; n < 8; n += 1) clients.connected({ ...sender }, '10.0.0.3').messages += 1
     },
+    () => {
+      const end = { at: clock.now() + 86_400_000, isLength: false }
+      // It never rejects.
+      void records.mute(name(), below(2) === 0 ? null : end)
+    },
     () => records.noteSkew(name(), (below(3) - 1) * 90_000_000),
     () => {
       const device = name()
@@ -113,7 +118,7 @@ test('the states that are counted are those of the views', async () => {
       shown[state] += 1
       seen.set(state, (seen.get(state) ?? 0) + 1)
     }
-    const counts = createStateCounts({ records, clients: () => clients })
+    const counts = createStateCounts({ records, clients: () => clients, now: clock.now })
     counts.begin()
     for (const standing of records.standings()) counts.add(standing)
     for (const _ of counts.countOthers(mapping));

@@ -76,7 +76,10 @@ alerts:
     expect(alerts().at(-1)).toMatchObject({ page: 'https://gateway.example/page', severity: 'warning' })
     expect(silences()).toMatchObject([{ kind: 'raised', causes: ['TRK-1'] }])
     expect(silences()[0]?.what).toMatch(/^1 device is silent: "TRK-1" since 2/)
-    expect(pipeline.status().devices).toMatchObject({ silent: 2, sending: 2 })
+    expect(pipeline.status().devices).toMatchObject({ silent: 1, muted: 1, sending: 2 })
+    const list = (await cli()).stdout
+    expect(list).toMatch(/TRK-1 [^]*TRK-3 +.*muted/)
+    expect(list).toContain('Its silence is muted until 2')
 
     expect(await cli('unmute', 'TRK-3')).toMatchObject({ status: 0 })
     await pipeline.until(() => silences().length > 1)

@@ -66,7 +66,7 @@ export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): 
   let clients: FoundClients | null = null
   let silences: SilentDevices | null = null
   const views = createDeviceViews({ ourTime, active, records, clients: () => clients })
-  const states = createStateCounts({ records, clients: () => clients })
+  const states = createStateCounts({ records, clients: () => clients, now: () => ourTime.now() })
   const unmapped = createUnmappedDevices({ now: clock.now })
   const startedMs = clock.monotonic()
   let walking = false
@@ -162,9 +162,10 @@ export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): 
       if (records.moved(standing, mapping.providerOf(standing.device, standing.source))) continue
       unmapped.add(standing)
       repeating.add(standing)
-      states.add(standing)
       const until = mutedUntil(standing.mutedUntil, mapping.rowOf(standing.device))
-      watched?.add(until === standing.mutedUntil ? standing : { ...standing, mutedUntil: until })
+      const muted = until === standing.mutedUntil ? standing : { ...standing, mutedUntil: until }
+      states.add(muted)
+      watched?.add(muted)
       if (++count % sliceDevices === 0) await turn()
       if (stopped) return
     }

@@ -11,14 +11,15 @@ import type { DeviceView } from '../../ops/ops.ts'
 
 /** `topics`: those that sources take, for messages that none took. */
 type Known = { client: ClientView | null; topics: readonly string[]; now: EpochMs }
-type Found = Known & { record: DeviceRecordView | null }
+/** `mutedUntil`: as the answer has it; null where its silence counts. */
+type Found = Known & { record: DeviceRecordView | null } & Partial<Pick<DeviceView, 'mutedUntil' | 'mutedBy'>>
 type State = Pick<DeviceView, 'state' | 'since' | 'why'>
 
 const topicsShown = 5
 const devicesShown = 5
 const topicLengthMax = 120
 
-export function stateOf({ record, ...known }: Found): State {
+export function stateOf({ record, mutedUntil = null, mutedBy = null, ...known }: Found): State {
   const { client, now } = known
   const lastAt = record?.lastSeen ?? null
   if (record === null || lastAt === null) {
@@ -30,6 +31,7 @@ export function stateOf({ record, ...known }: Found): State {
   const state = deviceStateOf({
     isRefused: client !== null && isRefused(client, lastAt),
     isSilent: record.silentSince !== null,
+    isMuted: mutedUntil !== null,
     isRepeating: record.repeating !== null,
     isLost: loss !== null,
     accepted: record.accepted,
@@ -49,9 +51,12 @@ export function stateOf({ record, ...known }: Found): State {
     case 'refused':
       return refusedState(client!, lastAt, now)
     case 'silent':
+    case 'muted':
       return of(
         record.silentSince,
-        `${rhythmText(record, now)} ${connectionText(client, now)}${lossText(loss)}${unnamedSince(lastAt, known)}`,
+        mutedText(mutedUntil, mutedBy) +
+          `${rhythmText(record, now)} ${connectionText(client, now)}${faultSince(lastAt, client, now)}` +
+          `${lossText(loss)}${unnamedSince(lastAt, known)}`,
       )
     case 'repeating':
       return of(record.repeating!.newAt ?? record.repeating!.from, repeatingText(record.repeating!, now))
@@ -222,9 +227,21 @@ function clientTexts({ client, topics, now }: Known): readonly string[] {
   const { messages, subscriptions } = traffic
   if (messages > 0)
     return [connection, `It sent ${plural(messages, 'message')}: they name other devices, or wait.`]
-  if (subscriptions === 0) return [connection, 'It sent no message.']
+  if (subscriptions === 0) return [connection, `It sent no message.${faultSince(0, client, now)}`]
   const filters = `It sent no message, and subscribed to ${plural(subscriptions, 'topic filter')}`
   return [connection, `${filters}. The gateway publishes nothing there.`]
+}
+
+function mutedText(until: string | null, by: DeviceView['mutedBy']): string {
+  if (until === null) return ''
+  return `Its silence is muted until ${zonedTime(until)}, by ${by === 'table' ? 'the device table' : '`devices mute`'}. `
+}
+
+/** What the gateway found after its last message, such as a packet that is too large. */
+function faultSince(lastAt: EpochMs, client: ClientView | null, now: EpochMs): string {
+  const fault = client?.fault ?? null
+  if (fault === null || fault.at <= lastAt) return ''
+  return ` The gateway refused it ${agoOf(fault.at, now)} (${fault.reason}): ${bounded(fault.detail)}`
 }
 
 /** After the last message that was mapped. */

@@ -119,6 +119,7 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
   function seen(record: DeviceRecordView, named: ReadonlyMap<string, ClientView>): DeviceView {
     const { device, provider, source, position, accepted, refused, losses } = record
     const row = active().mapping.rowOf(device)
+    const muted = mutedOf(record.mutedUntil, row)
     const client = clientFor(record, named, clients())
     const skewMs = active().mapper.deviceClock(device)?.skewMs ?? record.skewMs
     return {
@@ -128,14 +129,14 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
       source,
       assetId: row?.asset_id ?? null,
       listed: row !== undefined,
-      ...stateOf({ record, client, topics: topicsFor(client), now: ourTime.now() }),
+      ...stateOf({ record, client, topics: topicsFor(client), now: ourTime.now(), ...muted }),
       messages: record.messages,
       messagesPerHour: record.messagesPerHour,
       medianGapMs: record.medianGapMs,
       firstSeen: isoTimeOrNull(record.firstSeen),
       lastSeen: isoTimeOrNull(record.lastSeen),
       silentSince: isoTimeOrNull(record.silentSince),
-      ...mutedOf(record.mutedUntil, row),
+      ...muted,
       skewMs,
       client: client && isoTimes(client),
       position: position && {

@@ -1,6 +1,7 @@
 // state-counts.ts: how many devices have each state (domain/device-state.ts), without texts and times: all
 // devices are counted at each look. The states are those that device-views.ts gives.
 
+import type { EpochMs } from '../../std/clock.ts'
 import type { DeviceRecords, Standing } from '../../device-records/device-records.ts'
 import { deviceStateOf, noDevices, type DeviceState } from '../../domain/device-state.ts'
 import type { ClientView } from '../../ingest/ingest.ts'
@@ -21,12 +22,16 @@ export type StateCounts = {
   readonly now: CountedStates
 }
 
-type Deps = { records: Pick<DeviceRecords, 'isKnown'>; clients: () => FoundClients | null }
+type Deps = {
+  records: Pick<DeviceRecords, 'isKnown'>
+  clients: () => FoundClients | null
+  now: () => EpochMs
+}
 
 const none = (): CountedStates => ({ total: 0, seen: 0, states: noDevices() })
 
 /** Most devices have a client that sends: no client is asked for them. */
-export function createStateCounts({ records, clients }: Deps): StateCounts {
+export function createStateCounts({ records, clients, now: timeNow }: Deps): StateCounts {
   let now = none()
   let shared: ReadonlySet<string> = new Set()
   /** Clients that may be those of no device, by the user name that they gave, and by their id. */
@@ -51,7 +56,7 @@ export function createStateCounts({ records, clients }: Deps): StateCounts {
   }
 
   function add(standing: Standing): void {
-    const { device, isSilent, isRepeating, lastSeen, loss, sender } = standing
+    const { device, isSilent, isRepeating, lastSeen, loss, sender, mutedUntil } = standing
     const client = clientOf(standing)
     if (lastSeen === null) {
       addNeverSeen(client)
@@ -61,6 +66,7 @@ export function createStateCounts({ records, clients }: Deps): StateCounts {
       ...standing,
       isRefused: client !== null && isRefused(client, lastSeen),
       isSilent,
+      isMuted: mutedUntil !== null && mutedUntil > timeNow(),
       isRepeating,
       isLost: loss !== null,
       isIdShared: shared.has(client?.clientId ?? sender?.clientId ?? device),

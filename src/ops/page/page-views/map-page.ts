@@ -123,6 +123,7 @@ function markOf({ x, y, devices, state }: Mark, isFocusable: boolean): Html {
 const shapes: Readonly<Record<DeviceState, readonly [outline: keyof typeof outlines, isOpen?: 'open']>> = {
   sending: ['circle'],
   never_sent: ['circle', 'open'],
+  muted: ['circle', 'open'],
   silent: ['square'],
   no_position: ['square', 'open'],
   refused: ['triangle'],
