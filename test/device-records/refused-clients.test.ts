@@ -51,6 +51,13 @@ test('every refused client is in the list, as its device where it has one, and o
   const tls = await connectionTo(pipeline, 'nobody')
   tls.sendBytes(Buffer.from('160301020001000001fc0303', 'hex'))
   await Promise.all([wrong.gone(), modern.gone(), tls.gone()])
+  const faulty = async (query: string) => {
+    const response = await fetch(`${pipeline.gateway.addresses.ops}/devices?${query}`)
+    return ((await response.json()) as { clients: { clientId: string }[] }).clients.map(({ clientId }) => clientId)
+  }
+  expect(await faulty('find=MODERN')).toEqual(['modern'])
+  expect(await faulty('find=truck-1')).toEqual(['imei-4711'])
+  expect(await faulty('provider=default')).toEqual([])
 
   const check = async (from: Pipeline) => {
     const views = await list(from)

@@ -63,7 +63,7 @@ export async function devicesOf(
   devices = devices.sort(orders[sort]).slice(0, limit)
   const { restored } = mapping.deviceTotals()
   const more = (state === undefined ? total : counts[state]) > devices.length
-  const clients = faultsOf(ingest, limit)
+  const clients = faultsOf(ingest, selection)
   const clientsForgotten = ingest?.clients?.forgotten() ?? 0
   return { total, seen, states: counts, restored, devices, more, clients, clientsForgotten }
 }
@@ -94,12 +94,15 @@ function filterOf({ source, provider, address, find }: DeviceFilter): (device: D
     (source === undefined || device.source === source) &&
     (provider === undefined || device.provider === provider) &&
     (address === undefined || device.client?.address?.startsWith(address) === true) &&
-    (wanted === '' || isFound(device, wanted))
+    isFound(device, wanted)
 }
 
 function isFound({ device, assetId, client }: DeviceView, wanted: string): boolean {
-  const names = [device, assetId, client?.clientId, client?.userName]
-  return names.some((name) => name?.toLowerCase().includes(wanted) === true)
+  return isNamed([device, assetId, client?.clientId, client?.userName], wanted)
+}
+
+function isNamed(names: readonly (string | null | undefined)[], wanted: string): boolean {
+  return wanted === '' || names.some((name) => name?.toLowerCase().includes(wanted) === true)
 }
 
 type WantedDevice = { key: string; messages: boolean; explain: boolean; signal: AbortSignal }
@@ -139,8 +142,18 @@ export async function deviceOf(
   })
 }
 
-function faultsOf(ingest: StageViews['ingest'], limit: number): readonly DeviceClient[] {
-  return (ingest?.clients?.withFaults(limit) ?? []).map((client) => isoTimes(client))
+/** Which source or provider a client sends for is not known. */
+function faultsOf(ingest: StageViews['ingest'], selection: DeviceSelection): readonly DeviceClient[] {
+  const { limit, find, address: from, source, provider } = selection
+  if (source !== undefined || provider !== undefined) return []
+  const wanted = find?.toLowerCase() ?? ''
+  return (ingest?.clients?.withFaults(Infinity) ?? [])
+    .filter(({ clientId, userName, identity, address }) => {
+      const names = [clientId, userName, identity, address]
+      return isNamed(names, wanted) && (from === undefined || address?.startsWith(from) === true)
+    })
+    .slice(0, limit)
+    .map((client) => isoTimes(client))
 }
 
 const orders: Readonly<Record<DeviceOrder, (a: DeviceView, b: DeviceView) => number>> = {
