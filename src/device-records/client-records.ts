@@ -2,8 +2,11 @@
 // connection of each ended, and who was refused and why. The broker owns it and says what changed; here it is
 // written, and given back to the broker after a start.
 //
-//   key    21 | client id, or a null character and an address
+//   key    21 | client id, or a null character and an address; nothing behind it: the process was alive
 //   value  JSON: the format version, the client as the broker has it, the time of the write
+//
+// A client that is connected changes nothing for days: that its connection was open until the end is known by
+// the last round of the process.
 //
 // Each round writes at most `recordsPerRound` clients, not synced. While the store cannot be used, nothing is
 // taken from the broker, whose own bounds hold.
@@ -77,14 +80,14 @@ export function createClientRecords<View extends object>(
 
   async function restore(): Promise<void> {
     const done = await store.use(async ({ pages }) => {
-      for await (const page of pages(range))
-        source.restore(
-          page.flatMap(([key, value]) => decode(key, value) ?? []) as {
-            key: string
-            view: View
-            savedAt: EpochMs
-          }[],
-        )
+      let aliveAt = 0
+      for await (const page of pages(range)) {
+        const found = page.flatMap(([key, value]) => decode(key, value) ?? [])
+        // It is the first of all.
+        if (found[0]?.key === '') aliveAt = found.shift()!.savedAt
+        const clients = found.map((one) => ({ ...one, savedAt: Math.max(one.savedAt, aliveAt) }))
+        source.restore(clients as { key: string; view: View; savedAt: EpochMs }[])
+      }
       return true
     })
     restored = done === true
@@ -94,9 +97,8 @@ export function createClientRecords<View extends object>(
   async function write(): Promise<number> {
     if (isDiskLow()) return 0
     const changed = source.takeChanged(options.recordsPerRound)
-    if (changed.length === 0) return 0
     const savedAt = clock.now()
-    const ops = changed.map(({ key, view }): StoreOp => {
+    const ops = [{ key: '', view: {} }, ...changed].map(({ key, view }): StoreOp => {
       const storeKey = Buffer.concat([Buffer.from([table]), Buffer.from(key)])
       if (view === null) return { type: 'del', key: storeKey }
       return { type: 'put', key: storeKey, value: Buffer.from(JSON.stringify([version, view, savedAt])) }

@@ -3,11 +3,13 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { DeviceView } from '../../src/ops/ops.ts'
 import { configText } from '../support/config-text.ts'
+import type { Clock } from '../../src/std/clock.ts'
+import { createFastClock } from '../support/fast-clock.ts'
 import { runCli } from '../support/cli-world.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
 import { createDevice, type Device } from '../support/mqtt-device.ts'
-import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
 
 const config = configText({
   broker: `
@@ -17,10 +19,10 @@ const config = configText({
   more: 'devices: { file: ./devices.csv, unknown: accept }',
 })
 
-async function start(folder: string): Promise<Pipeline> {
+async function start(folder: string, clock?: Clock): Promise<Pipeline> {
   await writeFile(join(folder, 'devices.csv'), 'device,asset_id\ntruck-1,TRK-1\ntruck-2,TRK-2\n')
   const env = { ONE: 'first', TWO: 'second', AWS_ACCESS_KEY_ID: 'AKIDEXAMPLE', AWS_SECRET_ACCESS_KEY: 'x' }
-  return startPipeline({ config, folder, deps: { env } })
+  return startPipeline({ config, folder, deps: { env }, ...(clock && { clock }) })
 }
 
 async function connectionTo(pipeline: Pipeline, clientId: string): Promise<Device> {
@@ -53,7 +55,9 @@ test('every refused client is in the list, as its device where it has one, and o
   await Promise.all([wrong.gone(), modern.gone(), tls.gone()])
   const faulty = async (query: string) => {
     const response = await fetch(`${pipeline.gateway.addresses.ops}/devices?${query}`)
-    return ((await response.json()) as { clients: { clientId: string }[] }).clients.map(({ clientId }) => clientId)
+    return ((await response.json()) as { clients: { clientId: string }[] }).clients.map(
+      ({ clientId }) => clientId,
+    )
   }
   expect(await faulty('find=MODERN')).toEqual(['modern'])
   expect(await faulty('find=truck-1')).toEqual(['imei-4711'])
@@ -137,4 +141,32 @@ test('a device that sent and is refused later says both', async () => {
   expect(await wrong.connect(asUser('truck-2', 'changed'))).toMatchObject({ returnCode: 4 })
   const [view] = await list(pipeline)
   expect(view).toMatchObject({ device: 'truck-2', state: 'refused', messages: 1, kind: 'device' })
+})
+
+test('a client that was connected when the gateway stopped was so until then', async () => {
+  const folder = await newFolder()
+  const clock = createFastClock(60)
+  const first = await start(folder, clock)
+  const truck = await connectionTo(first, 'imei-1')
+  await truck.connect(asUser('truck-1', 'first'))
+  const send = async (n: number) => {
+    truck.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n })
+    await truck.acked(n)
+  }
+  await send(1)
+  // By then it was written, and it has not changed since.
+  const untilMs = clock.monotonic() + 60_000
+  await first.until(() => clock.monotonic() > untilMs)
+  await send(2)
+  const lastAt = clock.now()
+  await first.gateway.stop('the test')
+
+  const second = await start(folder, clock)
+  let client: DeviceView['client'] = null
+  await eventually(async () => {
+    client = named(await list(second), 'truck-1')?.client ?? null
+    return client !== null
+  })
+  expect(client).toMatchObject({ clientId: 'imei-1', state: 'disconnected' })
+  expect(Date.parse(client!.since)).toBeGreaterThanOrEqual(lastAt)
 })
