@@ -54,6 +54,7 @@ const hourMs = 3_600_000
 /** Kinds of losses of one device; of more, the one that is longest ago is replaced. */
 const lossesMax = 16
 const textLengthMax = 200
+const blindFades = 0.98
 
 export function createRecordNotes({
   table,
@@ -150,16 +151,16 @@ export function createRecordNotes({
     numbers[base + column.hourCount]! += 1
   }
 
-  function read(entry: NotedDevice, isDriving: boolean): void {
+  function read(entry: NotedDevice, hasPositions: boolean): void {
     const record = recordOf(entry)
     if (record === null || message === null) return
     record.became = 'mapped'
     const numbers = table.numbers()
     const { base } = record
     numbers[base + column.mappedAt] = message.arrivedAt
-    if (!isDriving) return
-    if (numbers[base + column.drivesFrom] === 0) numbers[base + column.drivesFrom] = message.arrivedAt
-    numbers[base + column.drivesAt] = message.arrivedAt
+    if (!hasPositions || record.isPrivate) return
+    if (numbers[base + column.blindFrom] === 0) numbers[base + column.blindFrom] = message.arrivedAt
+    numbers[base + column.blindAt] = message.arrivedAt
   }
 
   function readPosition(entry: NotedDevice, at: EpochMs, isFixed: boolean, place: Place): void {
@@ -176,8 +177,11 @@ export function createRecordNotes({
     numbers[base + column.longitude] = place.longitude
     numbers[base + column.positionAt] = at
     numbers[base + column.positionArrivedAt] = arrivedAt
-    numbers[base + column.drivesFrom] = 0
-    numbers[base + column.drivesAt] = 0
+    const blindMs = numbers[base + column.blindAt]! - numbers[base + column.blindFrom]!
+    // It fades with each position: one night in a hall is no usual time.
+    numbers[base + column.blindUsual] = Math.max(blindMs, numbers[base + column.blindUsual]! * blindFades)
+    numbers[base + column.blindFrom] = 0
+    numbers[base + column.blindAt] = 0
   }
 
   function ended(entry: NotedDevice, became: RecentKind): void {

@@ -44,10 +44,12 @@ export const column = {
   /** Number of the last message with a payload. */
   payloadNumber: 19,
   newAt: 20,
-  /** The first and the last record since the last position that came while it drove; 0 for none. */
-  drivesFrom: 21,
-  drivesAt: 22,
-  gaps: 23,
+  /** Of sources that map a position: the first and the last record without one since the last; 0 for none. */
+  blindFrom: 21,
+  blindAt: 22,
+  /** Between positions, the longest usual time of records without one. */
+  blindUsual: 23,
+  gaps: 24,
 } as const
 
 /** Behind the gaps: row-history.ts. */

@@ -18,7 +18,7 @@ import type { Loss, UnknownClock } from './types.ts'
 
 const timeColumns = [
   ...([column.firstAt, column.lastAt, column.mappedAt, column.positionArrivedAt] as const),
-  ...([column.repeatsFrom, column.repeatedAt, column.newAt, column.drivesFrom, column.drivesAt] as const),
+  ...([column.repeatsFrom, column.repeatedAt, column.newAt, column.blindFrom, column.blindAt] as const),
 ] as const
 
 /** Two readings of the clocks of one boot differ by less. */

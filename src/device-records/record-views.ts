@@ -30,8 +30,9 @@ export type Standing = Pick<
     longestPauseMs: number
     isRepeating: boolean
     positionArrivedAt: EpochMs | null
-    /** For how long it has sent records while it drove, all of them without a position. */
-    drivesBlindMs: number
+    /** For how long it has sent records without a position, and for how long it usually does. */
+    blindMs: number
+    blindUsualMs: number
   }
 
 type Deps = {
@@ -80,7 +81,8 @@ export function createRecordViews(deps: Deps) {
       refused: record.refused,
       skewMs: record.skewMs,
       positionArrivedAt: timeOrNull(numbers[base + column.positionArrivedAt]!),
-      drivesBlindMs: numbers[base + column.drivesAt]! - numbers[base + column.drivesFrom]!,
+      blindMs: numbers[base + column.blindAt]! - numbers[base + column.blindFrom]!,
+      blindUsualMs: numbers[base + column.blindUsual]!,
     }
   }
 
@@ -122,7 +124,8 @@ export function createRecordViews(deps: Deps) {
       mutedUntil: record.mutedUntil,
       sender,
       position: positionOf(record, row),
-      drivesBlindMs: row[column.drivesAt]! - row[column.drivesFrom]!,
+      blindMs: row[column.blindAt]! - row[column.blindFrom]!,
+      blindUsualMs: row[column.blindUsual]!,
       accepted,
       refused,
       duplicates: row[column.duplicates]!,

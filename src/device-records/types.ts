@@ -111,8 +111,9 @@ export type DeviceRecordView = {
   mutedUntil: EpochMs | null
   sender: Sender | null
   position: Position | null
-  /** For how long it has sent records while it drove, all of them without a position. */
-  drivesBlindMs: number
+  /** For how long it has sent records without a position, and for how long it usually does. */
+  blindMs: number
+  blindUsualMs: number
   accepted: Accepted | null
   refused: Refused | null
   duplicates: number

@@ -35,8 +35,8 @@ export const deviceStates = {
   no_position: {
     words: 'no position',
     meaning:
-      'Devices that had positions, and sent none for a day in which they sent other values, or for half an hour in which ' +
-      'they drove (10 km/h and more).',
+      'Devices that sent other values and no position that can be used for a quarter of an hour, where their source maps ' +
+      'one. Longer for those that usually have one less often.',
   },
   never_sent: {
     words: 'never sent',
@@ -44,7 +44,8 @@ export const deviceStates = {
   },
   muted: {
     words: 'muted',
-    meaning: 'Devices that are silent, where `devices mute` or the device table says that this is no problem.',
+    meaning:
+      'Devices that are silent, where `devices mute` or the device table says that this is no problem.',
   },
   sending: { words: 'sending', meaning: 'Devices that send, and whose messages give payloads.' },
 } as const satisfies Readonly<Record<string, { words: string; meaning: string }>>
@@ -84,13 +85,15 @@ export type DeviceFacts = {
   /** When its last position came, and its last record. */
   positionArrivedAt: EpochMs | null
   lastMappedAt: EpochMs | null
-  /** For how long it has sent records while it drove, all of them without a position. */
-  drivesBlindMs: number
+  /** For how long it has sent records without a position that its source maps, and usually does. */
+  blindMs: number
+  blindUsualMs: number
 }
 
 const dayMs = 86_400_000
-/** Longer than the drive through a tunnel. */
-const blindMs = 1_800_000
+/** Longer than the drive through a tunnel, and than what is usual. */
+const blindMinMs = 900_000
+const blindTimesUsual = 2
 /** Refusals in a row after which a device is not accepted. A single payload may pass with its next try. */
 const refusedTimes = 3
 /** Or the time from the last accepted payload to the last refused one. */
@@ -105,9 +108,9 @@ export function deviceStateOf(facts: DeviceFacts): DeviceState {
   if (facts.isLost) return 'not_mapped'
   if (isNotAccepted(facts)) return 'not_accepted'
   if (Math.abs(facts.skewMs ?? 0) >= dayMs) return 'clock_wrong'
-  const { positionArrivedAt, lastMappedAt, drivesBlindMs } = facts
+  const { positionArrivedAt, lastMappedAt, blindMs, blindUsualMs } = facts
   const isLate = positionArrivedAt !== null && (lastMappedAt ?? 0) - positionArrivedAt >= dayMs
-  if (isLate || (positionArrivedAt !== null && drivesBlindMs >= blindMs)) return 'no_position'
+  if (isLate || blindMs >= Math.max(blindMinMs, blindTimesUsual * blindUsualMs)) return 'no_position'
   return 'sending'
 }
 

@@ -50,8 +50,8 @@ export type DeviceNotes = {
   begin(message: Message): void
   /** The message is of this device. A message with many records says so for each. */
   heard(entry: NotedDevice): void
-  /** A record without a position was read. `isDriving`: it has a speed that only a vehicle outdoors has. */
-  read(entry: NotedDevice, isDriving: boolean): void
+  /** A record without a position was read. `hasPositions`: its source maps one. */
+  read(entry: NotedDevice, hasPositions: boolean): void
   /** A record with the position in the context was read. `at`: the time of the position. */
   readPosition(entry: NotedDevice, at: EpochMs, isFixed: boolean, place: Place): void
   /** All of the message was mapped. Not for a message that is mapped later, after its expression. */

@@ -39,7 +39,8 @@ export function stateOf({ record, mutedUntil = null, mutedBy = null, ...known }:
     isIdShared: client !== null && isShared(client, now),
     skewMs: record.skewMs,
     positionArrivedAt: record.position?.arrivedAt ?? null,
-    drivesBlindMs: record.drivesBlindMs,
+    blindMs: record.blindMs,
+    blindUsualMs: record.blindUsualMs,
     lastMappedAt: record.lastMappedAt,
   })
   const of = (since: EpochMs | null, why: string | null): State => ({
@@ -70,11 +71,9 @@ export function stateOf({ record, mutedUntil = null, mutedBy = null, ...known }:
       return of(null, clockText(record.skewMs ?? 0))
     case 'no_position':
       return of(
-        record.position!.arrivedAt,
-        'It sends other values, and no position any more.' +
-          (record.drivesBlindMs === 0
-            ? ''
-            : ` It drove without one for ${formatDuration(record.drivesBlindMs)}.`),
+        record.position?.arrivedAt ?? record.firstSeen,
+        `It sends other values, and ${record.position === null ? 'has sent' : 'sends'} no position that can be used` +
+          `${record.position === null ? '' : ' any more'}. \`devices show KEY --explain\` says why.`,
       )
     case 'never_sent':
     case 'sending':

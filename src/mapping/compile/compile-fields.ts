@@ -16,14 +16,13 @@ import { compileTime, compileZone, isLocalFormat, type ReadTime } from '../times
 import { extraFieldsOf } from './compile-extra-fields.ts'
 import type { Scope } from './compile-scope.ts'
 import { coordinateOf, memberOf, membersOfGps, where, type MemberRow } from './compile-values.ts'
-import { numberFrom } from '../path/value.ts'
 
 /** Devices whose motion each source stores. */
 const devicesMax = 65_536
 
 type Fields = Pick<
   SourcePlan,
-  'time' | 'timeBit' | 'fix' | 'gps' | 'gpsLastKnown' | 'speedOf' | 'extraFields' | 'motion'
+  'time' | 'timeBit' | 'fix' | 'gps' | 'gpsLastKnown' | 'extraFields' | 'motion'
 > & {
   laterFields: WriteMembers | null
 }
@@ -52,18 +51,10 @@ export function compileFields(config: SourceConfig, scope: Scope, bits: FieldBit
     fix,
     gps: withMembers(members),
     gpsLastKnown: withMembers(members.filter(({ name }) => name !== 'heading')),
-    speedOf: speedOf(members),
     extraFields: extraFields.onTop,
     laterFields: extraFields.later,
     motion,
   }
-}
-
-function speedOf(members: readonly MemberField[]): Fields['speedOf'] {
-  const speed = members.find(({ name }) => name === 'speed')
-  if (speed === undefined) return null
-  const { read, convert } = speed
-  return ({ record, root, up, captures }) => convert(numberFrom(read(record, root, up, captures)))
 }
 
 function compilePosition(

@@ -20,7 +20,7 @@ import type { FindDamage } from '../body/damaged-text.ts'
 import type { SourceReads } from '../path/unread-keys.ts'
 import type { TopicPattern } from '../path/topic-pattern.ts'
 import type { WatchedFields } from '../lost-fields/watched-fields.ts'
-import type { Encoding, RecordContext } from '../types.ts'
+import type { Encoding } from '../types.ts'
 
 export type SourcePlan = {
   name: string
@@ -63,8 +63,6 @@ export type SourcePlan = {
   gps: WriteGps
   /** The same without the heading, which a receiver without a fix does not know. */
   gpsLastKnown: WriteGps
-  /** In km/h, for records without a position; NaN where a record has none. Null where `map` has none. */
-  speedOf: ((context: RecordContext) => number) | null
   /** By the family of the device's model. */
   signals: readonly WriteSignals[]
   /** Signals whose jumps and falls are judged; null for none. */

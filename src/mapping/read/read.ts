@@ -15,6 +15,7 @@ import type { DeviceEntry } from '../devices/devices.ts'
 import type { SourcePlan } from '../compile/source-plan.ts'
 import { hasSentValues, recall, type FilterDeps } from '../filters/filters.ts'
 import { readPosition, takeTimeOfOldFix } from '../filters/fix.ts'
+import { position } from '../lost-fields/watched-fields.ts'
 import { timeOfRecord } from '../filters/record-time.ts'
 import type { FieldWatch } from '../lost-fields/lost-fields.ts'
 import type { SourceRuntime } from '../routing/routing.ts'
@@ -102,10 +103,7 @@ function isSentWithout(reading: Reading, { name }: SourcePlan): boolean {
   return true
 }
 
-/** In a hall without reception one drives more slowly. */
-const drivingKmh = 10
-
-function noteRead(reading: Reading, { speedOf }: SourcePlan, entry: DeviceEntry): void {
+function noteRead(reading: Reading, { watched }: SourcePlan, entry: DeviceEntry): void {
   const {
     at: { notes },
     moment,
@@ -115,7 +113,7 @@ function noteRead(reading: Reading, { speedOf }: SourcePlan, entry: DeviceEntry)
   } = reading
   if (notes === null) return
   if (gps === null || gps === '' || reading.isGpsWithheld) {
-    notes.read(entry, speedOf !== null && speedOf(reading) >= drivingKmh)
+    notes.read(entry, watched.names[0] === position)
   } else {
     const taken = oldTime ?? moment - oldAgeMs
     notes.readPosition(entry, taken, reading.isCurrentFix, reading)

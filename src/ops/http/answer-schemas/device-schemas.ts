@@ -35,7 +35,9 @@ const client = record({
   since: time().describe('Since when.'),
   willCame: z.boolean().describe('Its will was taken when its last connection ended.'),
   takeOvers: count().describe('How often it connected while its earlier connection was open.'),
-  sharedAt: timeOrNull().describe('When it and another client with its id last closed the connection of each other.'),
+  sharedAt: timeOrNull().describe(
+    'When it and another client with its id last closed the connection of each other.',
+  ),
   sharedFirstAt: timeOrNull().describe('Since when they do that.'),
   rival: record({
     identity: z.string().describe('Name that it proved.'),
