@@ -2,10 +2,10 @@
 // shares: that of its device and that of its client. The larger of the two decides where a full store makes
 // room (eviction.ts), so neither many names of one client nor many clients with one name fill it for others.
 //
-// Invented names. A sender with many names has a small share under each, and an honest sender
-// with one name would have the largest. So the small shares count together, as one: all that are smaller than
-// `pooledBelow`, but not those of the first `firstMax` names that the store has. Of
-// what counts together the oldest messages go first.
+// Invented names. A sender with many names has a small share under each, and an honest sender with one name
+// would have the largest. So the small shares count together, as one: all that are smaller than
+// `pooledBelow`, but not those of the first `firstMax` names that the store has. Of what counts together the
+// oldest messages go first.
 //
 // In memory only. What was stored before this session is counted by a walk when it is needed (eviction.ts).
 //
