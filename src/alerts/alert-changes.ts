@@ -40,8 +40,8 @@ export type ChangeRules = {
   repeatMs: number
   /** What the receiver may know: a try that was not answered had it. */
   maybe: ReadonlyMap<string, Reported>
-  /** False where it is not known yet. */
-  maySayCleared(name: string): boolean
+  /** When a condition that is missing ended; null where it may be open. */
+  endedAt(known: Reported): EpochMs | null
 }
 
 /** Worst first, then oldest; cleared ones last. */
@@ -50,7 +50,7 @@ export function changesOf(
   reported: ReadonlyMap<string, Reported>,
   rules: ChangeRules,
 ): Change[] {
-  const { now, repeatMs, maybe, maySayCleared } = rules
+  const { now, repeatMs, maybe, endedAt } = rules
   const names = new Set<string>()
   const changes: Change[] = []
   for (const condition of open) {
@@ -67,10 +67,11 @@ export function changesOf(
     else if (now - known.sentAt >= repeatMs && (condition.known ?? null) === null) add('repeated')
   }
   for (const [name, known] of [...maybe, ...reported]) {
-    if (names.has(name) || !maySayCleared(name)) continue
+    const clearedAt = names.has(name) ? null : endedAt(known)
+    if (clearedAt === null) continue
     names.add(name)
     const { sentAt: _, ...condition } = known
-    changes.push({ ...condition, kind: 'cleared', clearedAt: now })
+    changes.push({ ...condition, kind: 'cleared', clearedAt })
   }
   return changes.sort(
     (a, b) =>

@@ -12,8 +12,9 @@
 //
 // Nothing queues, so no queue can overflow. The id of an alert is on the disk before its first byte leaves,
 // and stays the same as long as its changes do: a receiver recognises a try that is repeated after a timeout
-// or a kill. What the receiver knows is kept over restarts. What it knew before the restart counts as cleared
-// only when the gateway has been ready for two minutes, because conditions are raised again by then.
+// or a kill. What the receiver knows is kept over restarts. What is missing after one counts as cleared at once
+// where its end was seen, else only when the gateway has been ready for two minutes, because conditions are
+// raised again by then.
 
 import type { Clock } from '../std/clock.ts'
 import type { State } from '../domain/condition-state.ts'
@@ -32,7 +33,15 @@ import { createAlertLimit, dayOf, type AlertContent } from './alert-limit.ts'
 import { headlineOf } from './alert-text.ts'
 import type { SenderState } from './alert-state.ts'
 import { failingState, tryOnce } from './receiver-try.ts'
-import type { Alert, AlertReceiver, AlertReceiverView, Change, Sent, Situation } from './types.ts'
+import type {
+  Alert,
+  AlertReceiver,
+  AlertReceiverView,
+  Change,
+  OpenCondition,
+  Sent,
+  Situation,
+} from './types.ts'
 
 export type SenderSettings = {
   name: string
@@ -93,6 +102,8 @@ export function createAlertSender(
   let pending = stored?.pending ?? null
   let omitted = stored?.omitted ?? 0
   let lastSentAt = stored?.lastSentAt ?? null
+  /** What it knows and is not open, by name: when it was first missing. */
+  let missing = new Map<string, number>()
   /** Changes that wait, by kind and name, since when on the monotonic clock. */
   let waiting = new Map<string, number>()
   let completeSince: number | null = null
@@ -118,9 +129,9 @@ export function createAlertSender(
       (one) => isWanted(one, filter) && !(one.code === 'ALERTS_FAILING' && one.key === name),
     )
     for (const one of open) restored.delete(nameOf(one))
-    const maySayCleared = (one: string) =>
-      completeSince !== null && (!restored.has(one) || nowMs - completeSince >= restoredGraceMs)
-    const changes = changesOf(open, reported, { now, repeatMs, maybe, maySayCleared })
+    noteMissing(open, now)
+    const endedAt = (known: Reported) => endOf(known, situation, nowMs)
+    const changes = changesOf(open, reported, { now, repeatMs, maybe, endedAt })
     noteWaiting(changes, nowMs)
     if (running !== null || nowMs < retryAt) return
     const isDue = nowMs - Math.min(...waiting.values()) >= waitMs
@@ -144,6 +155,26 @@ export function createAlertSender(
     }
     completeSince = null
     restored = new Set([...reported.keys(), ...maybe.keys()])
+  }
+
+  function noteMissing(open: readonly OpenCondition[], now: number): void {
+    const names = new Set(open.map(nameOf))
+    const gone = [...reported.keys(), ...maybe.keys()].filter((name) => !names.has(name))
+    missing = new Map(gone.map((name) => [name, missing.get(name) ?? now]))
+  }
+
+  /** Null where it may be open. */
+  function endOf(known: Reported, { conditions, endOf: ended }: Situation, nowMs: number): number | null {
+    const name = nameOf(known)
+    const isOpen = conditions.some((one) => nameOf(one) === name)
+    const end = isOpen ? null : ended(known)
+    if (end === 'continues') return null
+    // An earlier end is of another time that it was open.
+    const at = end !== null && end.at >= known.since ? end.at : null
+    if (at !== null && end?.isSure === true) return at
+    const isSettled = completeSince !== null && nowMs - completeSince >= restoredGraceMs
+    if (completeSince === null || (restored.has(name) && !isSettled)) return null
+    return at ?? missing.get(name) ?? clock.now()
   }
 
   function noteWaiting(changes: readonly Change[], nowMs: number): void {

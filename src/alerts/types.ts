@@ -20,6 +20,12 @@ export type OpenCondition = {
   known?: { readonly untilAt: EpochMs } | null
 }
 
+/**
+ * When a condition ended; `isSure` is false while it may go on after a restart. `continues`: it is open under
+ * another code. Null: not known.
+ */
+export type ConditionEnd = { at: EpochMs; isSure: boolean } | 'continues' | null
+
 /** How the gateway is, at one moment. */
 export type Situation = {
   verdict: string
@@ -29,6 +35,8 @@ export type Situation = {
   /** False while it is not ready, and while there are more conditions than are kept. */
   isComplete: boolean
   conditions: readonly OpenCondition[]
+  /** Of a condition that is not among them. */
+  endOf(this: void, of: Pick<OpenCondition, 'code' | 'key'>): ConditionEnd
 }
 
 /** `changed`: another thing has the problem, too. */
@@ -37,7 +45,7 @@ export type ChangeKind = 'raised' | 'worsened' | 'changed' | 'repeated' | 'clear
 /** One thing that an alert says. */
 export type Change = OpenCondition & {
   kind: ChangeKind
-  /** When it was first missing; null while it is open. */
+  /** When it ended, or was first missing where that is not known; null while it is open. */
   clearedAt: EpochMs | null
 }
 

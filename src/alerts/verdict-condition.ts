@@ -15,14 +15,24 @@ const specs: Readonly<Record<string, Pick<OpenCondition, 'severity' | 'what'>>> 
 /** Returns the function that adds it. */
 export function createVerdictCondition(clock: Clock): (situation: Situation) => Situation {
   let present: { verdict: string; since: EpochMs; sinceMs: number } | null = null
-  return (situation) => {
+  /** When each of them ended last. */
+  const ends = new Map<string, EpochMs>()
+  return (given) => {
+    const situation: Situation = {
+      ...given,
+      endOf(of) {
+        const at = of.code === verdictCode ? ends.get(of.key ?? '') : undefined
+        return at === undefined ? given.endOf(of) : { at, isSure: true }
+      },
+    }
     const { verdict, sentence, conditions } = situation
     const spec = specs[verdict]
-    if (spec === undefined) {
+    if (present !== null && present.verdict !== verdict) {
+      ends.set(present.verdict, clock.now())
       present = null
-      return situation
     }
-    if (present?.verdict !== verdict) present = { verdict, since: clock.now(), sinceMs: clock.monotonic() }
+    if (spec === undefined) return situation
+    present ??= { verdict, since: clock.now(), sinceMs: clock.monotonic() }
     if (clock.monotonic() - present.sinceMs < lastsMs) return situation
     const condition: OpenCondition = {
       code: verdictCode,

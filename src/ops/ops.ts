@@ -37,11 +37,11 @@ import type { GatewayError } from '../std/gateway-error.ts'
 import type { GatewayEvent } from '../domain/event.ts'
 import { ConservationCheck, conservationOf, gonePayloads } from './conservation-check.ts'
 import { createConditionHistory } from './conditions/condition-history.ts'
+import { specOf } from './conditions/condition-catalogue.ts'
 import { createCauses } from './conditions/causes.ts'
 import { createConditions } from './conditions/conditions.ts'
 import { writeError } from '../std/journal.ts'
 import { controlSocketPath } from './config.ts'
-import { spoolConditions } from './conditions/spool-conditions.ts'
 import { DeadLetterCauses } from './conditions/dead-letter-conditions.ts'
 import { openHttp, type HttpServer } from './http/http.ts'
 import { createHistory } from './history/history.ts'
@@ -53,7 +53,7 @@ import { notReadyOf, seenOf, verdictSource } from './status-schema/seen.ts'
 import { buildStatus, type Status } from './status-schema/status-schema.ts'
 import { serviceStatusOf, verdictAnswer, verdictOf, type Verdict } from './gateway-verdict/gateway-verdict.ts'
 import type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'
-import type { Situation } from '../alerts/types.ts'
+import type { ConditionEnd, Situation } from '../alerts/types.ts'
 import { createTapRoute } from './http/streams/tap-stream.ts'
 
 export { metricCatalogue, durationHistograms } from './metrics/metrics-catalogue.ts'
@@ -94,6 +94,8 @@ export type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'
 
 const lookEveryMs = 1000 // A state that lasts shorter may be missed.
 const quietLookMs = 5000 // Where nothing happens, only time can bring a state, or end it.
+/** After a start, a state that holds is reported within this: what was open before it is over then. */
+const settledAfterMs = 120_000
 const sumEveryMs = 10_000 // The sums take more counters than the states do.
 
 export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
@@ -102,8 +104,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const startedAt = clock.now()
   const stages: StageViews = { ingest: null, spool: null, delivery: null }
   const log = createLog({ clock, stdout, env }, options.log)
-  const past = createConditionHistory({ clock, ourNow })
-  const conditions = createConditions({ clock, cleared: past.cleared, emit })
+  const past = createConditionHistory({ clock, ourNow, register: () => conditions })
+  const conditions = createConditions({ clock, history: past, emit })
   const deadLetters = new DeadLetterCauses()
   const conservation = new ConservationCheck(clock)
   const causes = createCauses(stages, { deadLetters, conservation, refusal: () => refusal })
@@ -115,6 +117,9 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   let notReady: string | null = 'starting'
   let refusal: GatewayError | null = null
   let isStopping = false
+  /** Null: the interrupted conditions are over. */
+  let readyAtMs: number | null = null
+  let storedVersion = 0
   /** As systemd knows it. */
   let serviceVerdict: Verdict = 'ok'
   /** `hasEvent`, `writes` of the spool: since the last one. `atMs`: of the next one. */
@@ -185,6 +190,14 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     look.hasEvent = false
     past.restore(stages.records ?? null)
     lookSafely()
+    if (readyAtMs !== null && clock.monotonic() - readyAtMs >= settledAfterMs) {
+      readyAtMs = null
+      past.settle()
+    }
+    if (storedVersion !== conditions.version) {
+      storedVersion = conditions.version
+      void past.save(stages.records ?? null) // It never rejects.
+    }
     const isQuiet = !before.hasEvent && !look.hasEvent && look.writes === before.writes
     lookIn(isQuiet ? quietLookMs : lookEveryMs)
   }
@@ -195,7 +208,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
         look.summedMs = clock.monotonic()
         checkSums()
       }
-      conditions.look(causes())
+      lookForStates()
       look.writes = stages.spool?.totals().groups ?? 0
       notifyService()
     } catch {
@@ -260,10 +273,9 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     recovered = 0
     countedSince = clock.now()
     history.detached()
-    // The next stages report what is wrong then. The clock is no stage, and the spool reports its openings.
-    conditions.clearOthers(
-      (code) => code in spoolConditions || /^(CLOCK_|ALERTS_|SPOOL_|CONTROL_SOCKET_|AUDIT_LOG_)/.test(code),
-    )
+    // The next stages report what is wrong then.
+    readyAtMs = null
+    if (!isStopping) conditions.interrupt(causes())
   }
 
   function starting(progress: string): void {
@@ -285,6 +297,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   async function ready(): Promise<void> {
     if (isStopping) return
     notReady = null
+    readyAtMs = clock.monotonic()
     await http?.ensureSocket()
     notify.ready('Ready')
     serviceVerdict = 'ok'
@@ -313,7 +326,12 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   /** For who asks. */
   function lookNow(): void {
     checkSums()
-    conditions.look(causes())
+    lookForStates()
+  }
+
+  /** While it stops, the stages end one after the other: what was wrong before is still wrong. */
+  function lookForStates(): void {
+    if (!isStopping) conditions.look(causes())
   }
 
   function checkSums(): void {
@@ -330,7 +348,15 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     const source = verdictSource(view())
     const isReady = notReady === null
     const { conditions: open } = source
-    return { ...verdictOf(source), isReady, isComplete: isReady && conditions.hidden === 0, conditions: open }
+    const isComplete = isReady && conditions.hidden === 0
+    return { ...verdictOf(source), isReady, isComplete, conditions: open, endOf }
+  }
+
+  function endOf(of: { code: string; key: string | null }): ConditionEnd {
+    const isContinued = conditions
+      .open()
+      .some(({ code, key }) => specOf(code).continues === of.code && key === of.key)
+    return isContinued ? 'continues' : past.endOf(of)
   }
 
   function view() {

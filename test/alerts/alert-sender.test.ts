@@ -27,6 +27,7 @@ function world({ settings: more = {}, sending }: NonNullable<Given>, stored: Sen
     isReady: true,
     isComplete: true,
     conditions: [],
+    endOf: () => null,
   }
   const answer = { sent: sentWell }
   let ids = 0

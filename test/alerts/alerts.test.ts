@@ -17,6 +17,7 @@ const open: Situation = {
   isReady: true,
   isComplete: true,
   conditions: [condition('DEAD_LETTERS')],
+  endOf: () => null,
 }
 
 async function start(

@@ -19,6 +19,7 @@ function world(more: Partial<HeartbeatSettings> = {}, hasUnhealthyUrl = false) {
     isReady: true,
     isComplete: true,
     conditions: [],
+    endOf: () => null,
   }
   const settings: HeartbeatSettings = {
     name: 'monitor',

@@ -63,6 +63,17 @@ test('a spool that is away is one condition: its control socket and its audit lo
   expect(page.text).toContain('Since the spool was lost, ')
   await pipeline.until(() => !pipeline.codes().includes('AUDIT_LOG_FAILED'))
   expect(pipeline.codes()).toEqual([])
+  // Its end is sent at once, with the time of the end.
+  type Changes = { createdAt: string; changes: { kind: string; code: string; clearedAt: string }[] }
+  const bodies = () => receiver.requests.map(({ body }) => JSON.parse(body) as Changes)
+  const end = () =>
+    bodies()
+      .flatMap(({ createdAt, changes }) => changes.map((one) => ({ ...one, createdAt })))
+      .find(({ kind, code }) => kind === 'cleared' && code === 'SPOOL_UNUSABLE')
+  await pipeline.until(() => end() !== undefined)
+  const lateMs = Date.parse(end()!.createdAt) - Date.parse(end()!.clearedAt)
+  expect(lateMs).toBeGreaterThanOrEqual(10_000)
+  expect(lateMs).toBeLessThan(60_000)
   const { stdout } = await runCli(['audit', '--url', pipeline.gateway.addresses.control])
   expect(stdout).toContain('alerts/test')
 })

@@ -13,7 +13,14 @@ export async function checkedAlerts(path: string, env: NodeJS.ProcessEnv) {
   const { config } = await loadConfig(path, { env })
   const { options, deps } = partsOf(config, env)
   const sentence = 'This is a test without a running daemon.'
-  const situation = () => ({ verdict: 'ok', sentence, isReady: true, isComplete: true, conditions: [] })
+  const situation = () => ({
+    verdict: 'ok',
+    sentence,
+    isReady: true,
+    isComplete: true,
+    conditions: [],
+    endOf: () => null,
+  })
   const page = () => config.alerts.page ?? null
   const testDeps = { ...deps, newId: randomUUID, version: readVersion(), page, situation }
   return {

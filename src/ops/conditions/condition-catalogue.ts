@@ -41,6 +41,7 @@ export const conditionCatalogue = {
   DEAD_LETTERS_WAITING: {
     severity: 'warning',
     meaning: 'Dead letters from before the start of the gateway wait for a decision.',
+    continues: 'DEAD_LETTERS',
     act: 'Run `dead-letters list` to see the causes. Correct the cause and requeue, or purge them.',
   },
   DEAD_LETTERS_PURGED: {

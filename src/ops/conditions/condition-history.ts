@@ -1,8 +1,15 @@
 // condition-history.ts: conditions that were open and are not any more, for 30 days, and those that a person
 // knows of: until a time they are not sent again, and lists say who said so.
 //
+// A stop of the gateway, a kill or a loss of the spool interrupts the conditions that are open:
+//
+//   holds again within two minutes of being ready   it goes on, with its first `since`
+//   happened, and its time is not over              the same, at once: what is lost stays lost
+//   else                                            it is over, since the stop
+//
 //   key  23 | number (6 bytes)   a condition that was cleared: at most `pastMax`, the oldest go
 //   key  24                      what is known, and until when
+//   key  25                      those that are open, or interrupted: at most `openMax`
 //
 // Both are kept in the records database, not synced. While that is not open they are in memory, and are
 // written when it is. What cannot be read is ignored: nothing depends on it.
@@ -20,8 +27,30 @@ const pastSchema = z.object({
   since: z.number(),
   clearedAt: z.number(),
   what: z.string(),
+  /** The gateway stopped, or lost its spool, while it was open. */
+  interrupted: z.boolean().default(false),
 })
 export type PastCondition = z.infer<typeof pastSchema>
+
+const storedSchema = pastSchema.omit({ clearedAt: true, interrupted: true }).extend({
+  /** What opens it again, where it is no state. */
+  happened: z
+    .object({
+      why: z.string(),
+      act: z.string(),
+      lastAt: z.number(),
+      count: z.number(),
+      causes: z.array(z.string()),
+    })
+    .nullable(),
+})
+export type StoredCondition = z.infer<typeof storedSchema>
+
+/** `at`: when they were written. `interruptedAt`: null for those that were open then. */
+const openSchema = z.object({
+  at: z.number(),
+  conditions: z.array(storedSchema.extend({ interruptedAt: z.number().nullable() })),
+})
 
 const knownSchema = z.array(
   z.object({
@@ -36,55 +65,93 @@ const knownSchema = z.array(
 )
 export type KnownCondition = z.infer<typeof knownSchema>[number]
 
+type Named = Pick<PastCondition, 'code' | 'key'>
+
 export type ConditionHistory = {
-  cleared(condition: Omit<PastCondition, 'clearedAt'>): void
+  cleared(condition: Named & Pick<PastCondition, 'severity' | 'since' | 'what'>): void
+  interrupted(condition: StoredCondition): void
+  /** Since when a condition that is raised was open before it was interrupted; null: it was not. */
+  resumed(of: Named & { continues: string | null }): EpochMs | null
+  /** Those that are still interrupted are over. */
+  settle(): void
+  /** `isSure`: false while it may go on after a restart. Null: it is not known to have ended. */
+  endOf(of: Named): { at: EpochMs; isSure: boolean } | null
   /** The newest first. */
   past(limit: number): { conditions: readonly PastCondition[]; more: boolean }
   /** Null: it is known no more. */
-  know(
-    of: Pick<KnownCondition, 'code' | 'key'>,
-    known: Pick<KnownCondition, 'untilAt' | 'by' | 'lastsMs'> | null,
-  ): void
+  know(of: Named, known: Pick<KnownCondition, 'untilAt' | 'by' | 'lastsMs'> | null): void
   /** Null: nobody said so, or the time is over. */
-  known(of: Pick<KnownCondition, 'code' | 'key'>): KnownCondition | null
+  known(of: Named): KnownCondition | null
   /** Reads what there is, if that has not worked so far. Does not wait. */
   restore(store: RecordsStore | null): void
   /** The same, and writes what changed. Never rejects. */
   save(store: RecordsStore | null): Promise<void>
 }
 
+/** The conditions that are open. */
+type Register = { stored(): StoredCondition[]; resume(stored: StoredCondition): boolean }
+
+const nothingOpen: Register = { stored: () => [], resume: () => false }
+
 const pastMax = 1000
+const openMax = 200
 const pastMs = 30 * 86_400_000
 const knownMax = 200
 const pastTable = 0x23
 const knownKey = Buffer.from([0x24])
+const openKey = Buffer.from([0x25])
 
 /** `ourNow`: the time of the gateway, in which a person says until when he knows of something. */
 export function createConditionHistory({
   clock,
   ourNow,
+  register = () => nothingOpen,
 }: {
   clock: Clock
   ourNow: () => EpochMs
+  register?: () => Register
 }): ConditionHistory {
   /** The oldest first. */
   let past: (PastCondition & { number: number })[] = []
   let next = 0
   let unwritten: StoreOp[] = []
   let all = new Map<string, KnownCondition>()
+  const interrupted = new Map<string, StoredCondition & { interruptedAt: EpochMs }>()
   let isKnownChanged = false
   let isRead = false
   let isReading = false
   /** One at a time: what is read twice would be there twice. */
   let saving: Promise<void> = Promise.resolve()
   return {
-    cleared(condition) {
-      add({ ...condition, clearedAt: clock.now(), number: next })
+    cleared({ code, key, severity, since, what }) {
+      add({ code, key, severity, since, what, clearedAt: clock.now(), interrupted: false, number: next })
+    },
+    interrupted: (condition) => interrupt(condition, clock.now()),
+    resumed({ code, key, continues }) {
+      const before = continues === null ? undefined : interrupted.get(nameOf({ code: continues, key }))
+      const own = interrupted.get(nameOf({ code, key }))
+      interrupted.delete(nameOf({ code, key }))
+      const since = Math.min(own?.since ?? Infinity, before?.since ?? Infinity)
+      return since === Infinity ? null : since
+    },
+    settle() {
+      for (const one of interrupted.values()) add({ ...pastOf(one), number: next })
+      interrupted.clear()
+    },
+    endOf(of) {
+      const name = nameOf(of)
+      const cut = interrupted.get(name)
+      if (cut !== undefined) return { at: cut.interruptedAt, isSure: false }
+      const last = past.findLast((one) => nameOf(one) === name)
+      return last === undefined ? null : { at: last.clearedAt, isSure: true }
     },
     past(limit) {
-      const recent = past.filter(({ clearedAt }) => clock.now() - clearedAt < pastMs).reverse()
-      const conditions = recent.slice(0, limit).map(({ number: _number, ...one }) => one)
-      return { conditions, more: recent.length > limit }
+      const cut = [...interrupted.values()].map(pastOf)
+      const recent = [...past.map(({ number: _number, ...one }) => one), ...cut]
+        .filter(({ clearedAt }) => clock.now() - clearedAt < pastMs)
+        .reverse()
+        .toSorted((a, b) => b.clearedAt - a.clearedAt)
+      return { conditions: recent.slice(0, limit), more: recent.length > limit }
     },
     know(of, known) {
       all.delete(nameOf(of))
@@ -116,6 +183,23 @@ export function createConditionHistory({
     },
   }
 
+  function interrupt(condition: StoredCondition, interruptedAt: EpochMs): void {
+    if (interrupted.size < openMax) interrupted.set(nameOf(condition), { ...condition, interruptedAt })
+  }
+
+  /** What was open when the last run ended goes on, or is interrupted. */
+  function resumeAll({ at, conditions }: z.infer<typeof openSchema>): void {
+    for (const { interruptedAt, ...one } of conditions)
+      if (interruptedAt !== null || !register().resume(one)) interrupt(one, interruptedAt ?? at)
+  }
+
+  function openNow(): z.infer<typeof openSchema> {
+    const open = register()
+      .stored()
+      .map((one) => ({ ...one, interruptedAt: null }))
+    return { at: clock.now(), conditions: [...open, ...interrupted.values()].slice(0, openMax) }
+  }
+
   async function readFrom(store: RecordsStore): Promise<void> {
     if (!isRead) isRead = (await store.use((open) => read(open.pages))) === true
   }
@@ -136,12 +220,14 @@ export function createConditionHistory({
 
   async function read(pages: Parameters<Parameters<RecordsStore['use']>[0]>[0]['pages']): Promise<boolean> {
     const stored: typeof past = []
-    for await (const page of pages({ gte: Buffer.from([pastTable]), lt: Buffer.from([knownKey[0]! + 1]) }))
+    let open: z.infer<typeof openSchema> | null = null
+    for await (const page of pages({ gte: Buffer.from([pastTable]), lt: Buffer.from([openKey[0]! + 1]) }))
       for (const [key, value] of page) {
         if (key[0] === pastTable) {
           const one = parsed(pastSchema, value)
           if (one !== null) stored.push({ ...one, number: key.readUIntBE(1, 6) })
-        } else
+        } else if (key[0] === openKey[0]) open = parsed(openSchema, value)
+        else
           for (const one of parsed(knownSchema, value) ?? [])
             if (!all.has(nameOf(one))) all.set(nameOf(one), one)
       }
@@ -151,6 +237,7 @@ export function createConditionHistory({
     unwritten = []
     next = (stored.at(-1)?.number ?? -1) + 1
     for (const one of since) add({ ...one, number: next })
+    if (open !== null) resumeAll(open)
     return true
   }
 
@@ -159,11 +246,12 @@ export function createConditionHistory({
     const known: StoreOp[] = isKnownChanged
       ? [{ type: 'put', key: knownKey, value: textOf([...all.values()]) }]
       : []
-    if (ops.length + known.length === 0) return
+    // Also where it is as it was: a kill is dated by the last write.
+    const openOp: StoreOp = { type: 'put', key: openKey, value: textOf(openNow()) }
     unwritten = []
     isKnownChanged = false
     const written = await store.use(async (open) => {
-      await open.write([...ops, ...known], { sync: false })
+      await open.write([...ops, ...known, openOp], { sync: false })
       return true
     })
     if (written !== null) return
@@ -172,7 +260,12 @@ export function createConditionHistory({
   }
 }
 
-function nameOf({ code, key }: Pick<KnownCondition, 'code' | 'key'>): string {
+function pastOf(of: StoredCondition & { interruptedAt: EpochMs }): PastCondition {
+  const { interruptedAt, happened: _, ...one } = of
+  return { ...one, clearedAt: interruptedAt, interrupted: true }
+}
+
+function nameOf({ code, key }: Named): string {
   return JSON.stringify([code, key])
 }
 

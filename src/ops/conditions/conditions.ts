@@ -5,12 +5,15 @@
 //   a state     (the service does not answer, the spool is full) is open exactly while it holds: look() is
 //               given all states that hold, and what is no longer among them is over
 //   something   (dropped messages, inconsistent answers, damage) is raised by its event. Repeats raise its
-//   that        count. It is over when it did not happen again for `quietMs`; where data needs a decision,
-//   happened    it stays until the data is gone or the daemon restarts
+//   that        count. It is over when it did not happen again for `quietMs`, also after a restart; where
+//   happened    data needs a decision, it stays until the data is gone or the daemon restarts
 //
 // What happened is no state: a message that was dropped is lost, whether or not the next one is dropped, and
 // what drops it (the spool is full) is a state of its own. As a state it would end between two messages, and
 // be news with each.
+//
+// A stop of the daemon, or a loss of the spool, ends nothing: what was open is interrupted. What holds again
+// soon after has its first `since` (condition-history.ts).
 //
 // The list has at most 64: of more, the worst ones. The others are counted as `hidden`. At most 1000 are
 // known, and further ones are left out; a state that lasts is known when there is room again.
@@ -24,7 +27,8 @@ import { bounded } from '../../std/quote.ts'
 import type { Emit, GatewayEvent } from '../../domain/event.ts'
 import { eventSpec } from '../../domain/event.ts'
 import { rankOf, type Cause, type Severity } from '../../domain/cause.ts'
-import { specOf, type ConditionCode } from './condition-catalogue.ts'
+import { conditionCatalogue, specOf, type ConditionCode } from './condition-catalogue.ts'
+import type { ConditionHistory, StoredCondition } from './condition-history.ts'
 import type { Stopped } from './types.ts'
 
 export type Condition = {
@@ -51,8 +55,14 @@ export type Conditions = {
   apply(event: GatewayEvent): void
   /** All states that hold now: the others are over. */
   look(present: Iterable<Present>): void
-  /** Forgets all for which `stays` is false, without a word. */
-  clearOthers(stays: (code: ConditionCode) => boolean): void
+  /** The same, where the stages are gone: the others are interrupted. */
+  interrupt(present: Iterable<Present>): void
+  /** Those that are open, the worst first, to be stored. */
+  stored(): StoredCondition[]
+  /** Opens one that was stored again; false where it does not hold now, as far as is known. */
+  resume(stored: StoredCondition): boolean
+  /** Changes with each one that is opened or ended. */
+  readonly version: number
   /** What stops receiving or delivery first, then the worst, then the oldest; at most 64. */
   open(): readonly Condition[]
   /** Those that are open, and not in the list. */
@@ -67,16 +77,17 @@ type Entry = { condition: Condition; isState: boolean; quietMs: number; quietFro
 
 type Deps = {
   clock: Clock
-  /** It is open no more. */
-  cleared?: (condition: Condition) => void
+  history?: Pick<ConditionHistory, 'cleared' | 'interrupted' | 'resumed'>
   /** Gets the changes of states: raised, worse, or over. */
   emit?: Emit
 }
 
 const ignore = () => undefined
+const noHistory = { cleared: ignore, interrupted: ignore, resumed: () => null }
 
-export function createConditions({ clock, cleared = ignore, emit = ignore }: Deps): Conditions {
+export function createConditions({ clock, history = noHistory, emit = ignore }: Deps): Conditions {
   const entries = new Map<string, Entry>()
+  let version = 0
 
   return {
     apply(event) {
@@ -85,26 +96,59 @@ export function createConditions({ clock, cleared = ignore, emit = ignore }: Dep
         if (cause) put(code as ConditionCode, cause, false)
       }
     },
-    look,
-    clearOthers(stays) {
-      for (const [name, { condition }] of entries) if (!stays(condition.code)) entries.delete(name)
-    },
-    open() {
-      removeQuiet()
-      return [...entries.values()]
-        .map(({ condition }) => condition)
-        .sort(
-          (a, b) =>
-            Number(b.stops !== null) - Number(a.stops !== null) || rankOf(b) - rankOf(a) || a.since - b.since,
-        )
+    look: (present) => look(present, false),
+    interrupt: (present) => look(present, true),
+    stored: () => sorted().map(storedOf),
+    resume,
+    open: () =>
+      sorted()
         .slice(0, shownMax)
-    },
+        .map(({ condition }) => condition),
     get hidden() {
       return Math.max(0, entries.size - shownMax)
     },
+    get version() {
+      return version
+    },
   }
 
-  function look(present: Iterable<Present>): void {
+  function sorted(): Entry[] {
+    removeQuiet()
+    return [...entries.values()].sort(
+      ({ condition: a }, { condition: b }) =>
+        Number(b.stops !== null) - Number(a.stops !== null) || rankOf(b) - rankOf(a) || a.since - b.since,
+    )
+  }
+
+  function resume(stored: StoredCondition): boolean {
+    const { code, key, since, happened } = stored
+    if (!(code in conditionCatalogue)) return false
+    for (const { condition } of entries.values()) {
+      if (specOf(condition.code).continues !== code || condition.key !== key) continue
+      condition.since = Math.min(condition.since, since)
+    }
+    const name = entryName(code as ConditionCode, key)
+    const known = entries.get(name)
+    if (known !== undefined) {
+      const { condition } = known
+      known.condition = {
+        ...condition,
+        since: Math.min(condition.since, since),
+        count: condition.count + (known.isState ? 0 : (happened?.count ?? 0)),
+      }
+      version += 1
+      return true
+    }
+    const { quietMs } = specOf(code as ConditionCode)
+    if (happened === null || quietMs === undefined || entries.size >= knownMax) return false
+    const quietFrom = clock.monotonic() - Math.max(0, clock.now() - happened.lastAt)
+    const condition = { ...stored, ...happened, code: code as ConditionCode, stops: null }
+    entries.set(name, { condition, isState: false, quietMs, quietFrom })
+    version += 1
+    return true
+  }
+
+  function look(present: Iterable<Present>, isInterrupted: boolean): void {
     const names = new Set<string>()
     for (const { code, cause } of present) {
       const name = entryName(code, cause.key ?? null)
@@ -117,10 +161,16 @@ export function createConditions({ clock, cleared = ignore, emit = ignore }: Dep
       const { key, severity, what, why, act } = condition
       emit({ kind: 'condition_raised', code, key, severity, what, why, act })
     }
-    for (const [name, { isState, condition }] of entries) {
-      if (!isState || names.has(name)) continue
+    for (const [name, entry] of entries) {
+      if (!entry.isState || names.has(name)) continue
+      if (isInterrupted) {
+        entries.delete(name)
+        history.interrupted(storedOf(entry))
+        version += 1
+        continue
+      }
       remove(name)
-      const { code, key, severity, what, since } = condition
+      const { code, key, severity, what, since } = entry.condition
       emit({ kind: 'condition_cleared', code, key, severity, what, lastedMs: clock.now() - since })
     }
   }
@@ -134,7 +184,8 @@ export function createConditions({ clock, cleared = ignore, emit = ignore }: Dep
     const entry = entries.get(name)
     if (entry === undefined) return
     entries.delete(name)
-    cleared(entry.condition)
+    version += 1
+    history.cleared(entry.condition)
   }
 
   /** Null where there are too many. */
@@ -153,7 +204,7 @@ export function createConditions({ clock, cleared = ignore, emit = ignore }: Dep
       key: key === null ? null : bounded(key, 100),
       severity,
       stops,
-      since: known?.since ?? now,
+      since: known?.since ?? history.resumed({ code, key, continues: spec.continues ?? null }) ?? now,
       lastAt: now,
       count,
       what: bounded(typeof what === 'string' ? what : what(count), 300),
@@ -163,9 +214,16 @@ export function createConditions({ clock, cleared = ignore, emit = ignore }: Dep
     }
     // A state that is as it was has not happened again.
     if (isState && known !== undefined && isSame(condition, known)) return known
+    if (known === undefined) version += 1
     entries.set(name, { condition, isState, quietMs, quietFrom: clock.monotonic() })
     return condition
   }
+}
+
+function storedOf({ condition, isState }: Entry): StoredCondition {
+  const { code, key, severity, since, what, why, act, lastAt, count, causes } = condition
+  const happened = isState ? null : { why, act, lastAt, count, causes: [...causes] }
+  return { code, key, severity, since, what, happened }
 }
 
 function isSame(one: Condition, other: Condition): boolean {

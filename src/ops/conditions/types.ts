@@ -16,6 +16,8 @@ export type ConditionSpec = {
   delays?: true
   /** /status adds to `what` when delivery tries again. */
   showsNextTry?: true
+  /** What was that condition before a restart is this one after it. */
+  continues?: string
   /** The condition clears automatically when it was not raised again for this long. */
   quietMs?: number
 }

@@ -51,10 +51,10 @@ export const conditionOperations: readonly Operation[] = [
     answer: ({ source, values: { limit: most } }) => ok(isoTimes(source.past.past(most))),
     text({ conditions, more }) {
       if (conditions.length === 0) return ['No condition was cleared in the last 30 days.']
-      const lines = conditions.flatMap(({ code, key, severity, since, clearedAt, what }) => {
+      const lines = conditions.flatMap(({ code, key, severity, since, clearedAt, interrupted, what }) => {
         const lastedMs = Math.max(0, Date.parse(clearedAt ?? '') - Date.parse(since ?? ''))
         return [
-          `${zonedTime(since ?? '')}  ${severity} ${code}${key === null ? '' : ` ${key}`}, for ${formatDuration(lastedMs)}`,
+          `${zonedTime(since ?? '')}  ${severity} ${code}${key === null ? '' : ` ${key}`}, for ${formatDuration(lastedMs)}${interrupted ? ', until the gateway stopped' : ''}`,
           `  ${what}`,
         ]
       })

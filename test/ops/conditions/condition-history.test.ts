@@ -1,8 +1,10 @@
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createConditionHistory } from '../../../src/ops/conditions/condition-history.ts'
+import { createConditions } from '../../../src/ops/conditions/conditions.ts'
 import type { RecordsStore } from '../../../src/device-records/device-records.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
+import { eventSamples } from '../../support/event-samples.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { newFolder } from '../../support/folders.ts'
 
@@ -62,4 +64,44 @@ describe('conditions that are over', () => {
     expect(conditions[0]?.code).toBe('C_1099')
     expect(conditions.some(({ code }) => code === 'OLD')).toBe(false)
   })
+})
+
+test('what was open at a kill goes on after it with its first `since`, and what does not is over since then', async () => {
+  const clock = createFakeClock()
+  const store = await storeOf()
+  const run = () => {
+    const past = createConditionHistory({ clock, ourNow: clock.now, register: () => conditions })
+    const conditions = createConditions({ clock, history: past })
+    return { past, conditions }
+  }
+  const bridge = { code: 'MESSAGE_SOURCE_DISCONNECTED', cause: { key: 'far', why: 'w.' } } as const
+  const service = { code: 'ENDPOINT_UNAVAILABLE', cause: { key: 'north', why: 'w.' } } as const
+  const first = run()
+  const since = clock.now()
+  first.conditions.look([bridge, service])
+  first.conditions.apply(eventSamples.messages_dropped)
+  await clock.advance(1000)
+  const killedAt = clock.now()
+  await first.past.save(store)
+  const { what } = first.conditions.open().find(({ code }) => code === 'MESSAGES_DROPPED')!
+
+  await clock.advance(60_000)
+  const { past, conditions } = run()
+  await past.save(store)
+  expect(conditions.open()).toMatchObject([{ code: 'MESSAGES_DROPPED', since, what }])
+  conditions.look([bridge])
+  expect(conditions.open().map((one) => [one.code, one.since])).toEqual([
+    ['MESSAGES_DROPPED', since],
+    ['MESSAGE_SOURCE_DISCONNECTED', since],
+  ])
+  const of = { code: 'ENDPOINT_UNAVAILABLE', key: 'north' }
+  expect(past.endOf(of)).toEqual({ at: killedAt, isSure: false })
+  past.settle()
+  expect(past.endOf(of)).toEqual({ at: killedAt, isSure: true })
+  expect(past.past(9).conditions).toMatchObject([{ ...of, since, clearedAt: killedAt, interrupted: true }])
+  // An hour after it happened last, as without the kill.
+  await clock.advance(3_600_000 - 62_000)
+  expect(conditions.open().map(({ code }) => code)).toContain('MESSAGES_DROPPED')
+  await clock.advance(3000)
+  expect(conditions.open().map(({ code }) => code)).not.toContain('MESSAGES_DROPPED')
 })

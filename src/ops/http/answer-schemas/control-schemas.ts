@@ -79,6 +79,11 @@ export const pastConditionsSchema = record({
         since: timeOrNull().describe('When it began.'),
         clearedAt: timeOrNull().describe('When it was over.'),
         what: z.string().describe('What was wrong.'),
+        interrupted: z
+          .boolean()
+          .describe(
+            'The gateway stopped, or lost its spool, while it was open. It did not go on afterwards.',
+          ),
       }),
     )
     .describe('Those that are over, the newest first.'),

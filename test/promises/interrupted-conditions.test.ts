@@ -1,0 +1,60 @@
+// A stop interrupts what is open. What was lost stays lost, what holds goes on, and the rest is over since the stop.
+
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { AlertBody } from '../../src/alerts/alert-body.ts'
+import { startHttpReceiver } from '../support/alert-world.ts'
+import { runCli } from '../support/cli-world.ts'
+import { configText } from '../support/config-text.ts'
+import { createFastClock } from '../support/fast-clock.ts'
+import { newFolder } from '../support/folders.ts'
+import { startPipeline, topicOf } from '../support/pipeline-world.ts'
+
+test('conditions go on over a restart with their first `since`, and those that do not are over since the stop', async () => {
+  const folder = await newFolder()
+  const clock = createFastClock(20)
+  const receiver = await startHttpReceiver()
+  const alerts = `alerts: { wait: 1s, receivers: [{ name: chat, type: webhook, url: "${receiver.url}" }] }`
+  const start = (freeMin: string) =>
+    startPipeline({
+      folder,
+      clock,
+      config: configText({
+        spool: `{ path: ./spool, max_bytes: 32MiB, min_free_bytes: ${freeMin} }`,
+        more: alerts,
+      }),
+    })
+  const first = await start('1MiB')
+  await first.publish('truck-1', 'no JSON')
+  await first.until(() => first.codes().includes('DEAD_LETTERS'))
+  const deadSince = first.condition('DEAD_LETTERS')!.since
+  await first.gateway.stop('a restart')
+
+  const second = await start('60TiB')
+  await second.until(() => second.condition('DEAD_LETTERS_WAITING')?.since === deadSince)
+  await second.until(() => second.codes().includes('DISK_LOW'))
+  const truck = await second.device('truck-1')
+  truck.publish({ topic: topicOf('truck-1'), payload: '{}', qos: 0 })
+  await second.until(() => second.codes().includes('MESSAGES_DROPPED'))
+  const { since: droppedSince, what } = second.condition('MESSAGES_DROPPED')!
+  await second.until(() => second.events.filter(({ kind }) => kind === 'alert_sent').length > 0)
+  await second.gateway.stop('a restart')
+  const stoppedAt = clock.now()
+
+  const third = await start('1MiB')
+  await third.until(() => third.codes().includes('MESSAGES_DROPPED'))
+  expect(third.condition('MESSAGES_DROPPED')).toMatchObject({ since: droppedSince, what, severity: 'error' })
+  expect(third.condition('DEAD_LETTERS_WAITING')?.since).toBe(deadSince)
+  const { stdout } = await runCli(['conditions', 'list', '--socket', join(folder, 'spool.sock')])
+  expect(stdout).toMatch(/critical DISK_LOW, for .*, until the gateway stopped/)
+  expect(stdout).toMatch(/error DEAD_LETTERS, for .*, until the gateway stopped/)
+
+  const changes = () => receiver.requests.flatMap(({ body }) => (JSON.parse(body) as AlertBody).changes)
+  const cleared = () => changes().filter(({ kind }) => kind === 'cleared')
+  await third.until(() => cleared().some(({ code }) => code === 'DISK_LOW'))
+  expect(cleared().map(({ code }) => code)).not.toContain('MESSAGES_DROPPED')
+  expect(cleared().map(({ code }) => code)).not.toContain('DEAD_LETTERS')
+  const { clearedAt, since } = cleared().find(({ code }) => code === 'DISK_LOW')!
+  expect(Date.parse(clearedAt!)).toBeGreaterThanOrEqual(Date.parse(since))
+  expect(Date.parse(clearedAt!)).toBeLessThanOrEqual(stoppedAt)
+}, 60_000)
