@@ -29,6 +29,7 @@ import {
   type RemapRequest,
 } from '../ingest/ingest.ts'
 import {
+  createClockMemory,
   openMapping,
   withheldByField,
   type LostFields,
@@ -100,6 +101,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   const { spool, clock, emit, ourTime, records, lostFields } = deps
   const stopping = new AbortController()
   const readFile = createBoundedReader()
+  const clockMemory = createClockMemory()
   let present: Present = presentOf(first, config)
   const keptDeps = { spool, clock, ourTime, emit, mapped: records.mappedLater }
   const release = createQuarantineRelease(keptDeps, first)
@@ -165,7 +167,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   function presentOf(mapping: Mapping, present: Config): Present {
     return {
       mapping,
-      mapper: mapping.openLive(records.notes),
+      mapper: mapping.openLive(records.notes, clockMemory),
       since: clock.now(),
       config: present,
     }

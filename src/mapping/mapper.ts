@@ -12,7 +12,7 @@ import type { Message } from '../domain/message.ts'
 import type { EpochMs } from '../std/clock.ts'
 import { longestWindowMs, type SourcePlan } from './compile/source-plan.ts'
 import { createClockCheck, type ClockPolicy } from './devices/clock-check.ts'
-import type { CommonSkew, DeviceClock } from './devices/device-clocks.ts'
+import type { ClockMemory, CommonSkew, DeviceClock } from './devices/device-clocks.ts'
 import type { DeviceTable } from './devices/device-table.ts'
 import { undoPrevious } from './filters/previous-values.ts'
 import type { LostFields } from './lost-fields/lost-fields.ts'
@@ -74,6 +74,8 @@ export type MapperDeps = {
   notes?: DeviceNotes | null
   /** Messages that arrive are noted in it. */
   lostFields?: Pick<LostFields, 'watch' | 'view'> | null | undefined
+  /** What a mapper before this one knew. */
+  clockMemory?: ClockMemory | undefined
 }
 
 export type MapperOptions = {
@@ -98,6 +100,7 @@ export function createMapper(
     counterReset = () => undefined,
     notes = null,
     lostFields = null,
+    clockMemory,
   }: MapperDeps,
   {
     sources,
@@ -108,7 +111,7 @@ export function createMapper(
     onReading = null,
   }: MapperOptions,
 ): Mapper {
-  const { clocks, checkTime, restampedCount } = createClockCheck(policy)
+  const { clocks, checkTime, restampedCount } = createClockCheck(policy, clockMemory)
   const taken = takenTopics(sources)
   const routing = createRouting({ devices }, { sources, providers, unnamedFrom })
   const withheld = createWithheldCounts()

@@ -5,6 +5,7 @@ import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { checkInThread } from '../../src/storage/storage.ts'
+import { runCli } from '../support/cli-world.ts'
 import { createFastClock } from '../support/fast-clock.ts'
 import { newFolder } from '../support/folders.ts'
 import type { Clock } from '../../src/std/clock.ts'
@@ -67,6 +68,33 @@ test('ops.silence opens and ends conditions by its new limits', async () => {
   await pipeline.until(() => pipeline.condition('DEVICES_SILENT') !== undefined)
   expect(await reload(silence('after: 30d'))).toEqual([])
   await pipeline.until(() => pipeline.condition('DEVICES_SILENT') === undefined)
+})
+
+test('a reload ends no condition about the clock of a device', async () => {
+  const clock = createFastClock(20)
+  const { pipeline, reload } = await start({}, acceptAll, clock)
+  const device = await pipeline.device('truck-1')
+  for (let n = 1; n <= 20; n += 1) {
+    const payload = messageOf(n, { ts: clock.now() - 7_200_000 })
+    device.publish({ topic: topicOf('truck-1'), payload, messageId: n })
+  }
+  await device.acked(20)
+  await pipeline.until(() => pipeline.condition('DEVICES_HOURS_OFF') !== undefined)
+  const since = pipeline.condition('DEVICES_HOURS_OFF')?.since
+  await reload({ more: 'log: { level: debug }' })
+  const checkedAt = pipeline.status().devices?.checkedAt ?? ''
+  await pipeline.until(() => (pipeline.status().devices?.checkedAt ?? '') > checkedAt)
+  expect(pipeline.condition('DEVICES_HOURS_OFF')?.since).toBe(since)
+  expect(pipeline.events.filter(({ kind }) => kind === 'condition_cleared')).toEqual([])
+})
+
+test('`reload` retries a service that refused the credentials, as SIGHUP does', async () => {
+  const { pipeline, service, publish, totals } = await start({}, () => ({ status: 403 }))
+  await publish()
+  await pipeline.until(() => pipeline.condition('ENDPOINT_UNAUTHORIZED') !== undefined)
+  service.answer(acceptAll)
+  await runCli(['reload', '--url', pipeline.gateway.addresses.control])
+  await pipeline.until(() => totals().delivered === 1)
 })
 
 describe('an option of delivery is in force at once', () => {

@@ -3,7 +3,7 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { RecordContext } from '../types.ts'
-import { createDeviceClocks, type DeviceClocks } from './device-clocks.ts'
+import { createDeviceClocks, type ClockMemory, type DeviceClocks } from './device-clocks.ts'
 import { pastDetail } from './past-times.ts'
 
 type OnWrongTime = 'quarantine' | 'restamp' | 'accept'
@@ -29,13 +29,12 @@ export type ClockCheck = {
   restampedCount(): number
 }
 
-/** Messages that the median skew of a device is taken of, and devices that are remembered. */
+/** Messages that the median skew of a device is taken of. */
 const samples = 15
-const devicesMax = 131_072
 
-export function createClockCheck(policy: ClockPolicy): ClockCheck {
+export function createClockCheck(policy: ClockPolicy, memory?: ClockMemory): ClockCheck {
   const { futureMaxMs, pastMaxMs = Infinity, onFuture, onPast = onFuture, trustsArrival = false } = policy
-  const clocks = createDeviceClocks({ futureMaxMs, pastMaxMs, samples, devicesMax })
+  const clocks = createDeviceClocks({ futureMaxMs, pastMaxMs, samples }, memory)
   let restamped = 0
   return { clocks, checkTime, isPlausible, restampedCount: () => restamped }
 

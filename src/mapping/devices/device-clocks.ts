@@ -13,7 +13,7 @@
 // When most devices are off by about as much, our own clock is probably wrong: `commonSkew` raises a
 // condition.
 //
-// The clocks are in a cache of at most `devicesMax` devices: a message costs one Map look-up, and a flood of
+// The clocks are in a cache of at most `clockDevicesMax` devices: a message costs one Map look-up, and a flood of
 // names that are seen once forgets no device that goes on sending. A forgotten device changes no verdict.
 
 import type { Sender } from '../../domain/message.ts'
@@ -25,7 +25,7 @@ export type ClocksOptions = {
   pastMaxMs: number
   /** Messages that a median is taken of. */
   samples: number
-  devicesMax: number
+  devicesMax?: number
 }
 
 export type ClockVerdict = 'ok' | 'future' | 'past' | 'unset'
@@ -73,6 +73,9 @@ export type DeviceClocks = {
   counters(): { devices: number; evictions: number; future: number; past: number; unset: number; old: number }
 }
 
+/** Devices that are remembered. */
+const clockDevicesMax = 131_072
+
 const dayMs = 86_400_000
 const unsetMs = 366 * dayMs
 const unsetSince = [
@@ -109,12 +112,21 @@ type Clock = {
   sender: Sender | null
 }
 
-export function createDeviceClocks(options: ClocksOptions): DeviceClocks {
-  const { futureMaxMs, pastMaxMs, samples, devicesMax } = options
-  const clocks = createCache<Clock>(devicesMax)
-  let corrections = 0
+/** What is known of the clocks of devices. A new mapping goes on with it: it changes no clock of a device. */
+export type ClockMemory = { clocks: ReturnType<typeof createCache<Clock>>; corrections: number }
+
+export function createClockMemory(devicesMax = clockDevicesMax): ClockMemory {
+  return { clocks: createCache<Clock>(devicesMax), corrections: 0 }
+}
+
+export function createDeviceClocks(
+  options: ClocksOptions,
+  memory = createClockMemory(options.devicesMax),
+): DeviceClocks {
+  const { futureMaxMs, pastMaxMs, samples } = options
+  const { clocks } = memory
   const found = { future: 0, past: 0, unset: 0, old: 0 }
-  const ownTimeCorrected = () => void (corrections += 1)
+  const ownTimeCorrected = () => void (memory.corrections += 1)
   return { observe, judge, sentBy, ownTimeCorrected, view, views, commonSkew: allAlike, counters }
 
   function observe(
@@ -148,14 +160,21 @@ export function createDeviceClocks(options: ClocksOptions): DeviceClocks {
   }
 
   function added(device: string): Clock {
-    const clock = { skews: [], messages: 0, lastSeen: 0, before: 0, seenAfter: corrections, sender: null }
+    const clock = {
+      skews: [],
+      messages: 0,
+      lastSeen: 0,
+      before: 0,
+      seenAfter: memory.corrections,
+      sender: null,
+    }
     clocks.set(device, clock)
     return clock
   }
 
   function note(clock: Clock, skewMs: number, arrivedAt: EpochMs): void {
-    if (clock.seenAfter !== corrections) {
-      clock.seenAfter = corrections
+    if (clock.seenAfter !== memory.corrections) {
+      clock.seenAfter = memory.corrections
       clock.before = clock.messages
     }
     clock.skews[clock.messages % samples] = skewMs
@@ -164,7 +183,7 @@ export function createDeviceClocks(options: ClocksOptions): DeviceClocks {
   }
 
   function viewOf({ skews, messages, lastSeen, before, seenAfter, sender }: Clock): DeviceClock {
-    const messagesSince = seenAfter === corrections ? messages - before : 0
+    const messagesSince = seenAfter === memory.corrections ? messages - before : 0
     const spreadMs = Math.max(...skews) - Math.min(...skews)
     return { skewMs: medianOf(skews), spreadMs, messages, messagesSince, lastSeen, sender }
   }
