@@ -243,7 +243,11 @@ async function openIncoming(
     deadLetters: deadLetters.work,
     ledger,
     control: {
-      reload: reload.reload,
+      // As with SIGHUP: who has corrected what the service refused expects it to be tried.
+      reload(cause, confirmed) {
+        delivery.probe()
+        return reload.reload(cause, confirmed)
+      },
       probe: (signal) => probe({ delivery, clock }, signal),
       remap,
       forget,

@@ -49,7 +49,7 @@ export const deliveryConditions: ConditionTable<DeliveryCode> = {
     meaning: 'The service refuses the signature, the account or the time of the requests. Data is kept.',
     act:
       'Check the credentials, and that their account is registered. The gateway sends a probe every ten ' +
-      'minutes.',
+      'minutes, or at once with `probe`.',
     showsNextTry: true,
     cause: ({ provider, status, message, requestId, accessKeyId, clockOffsetMs }) => ({
       key: provider,
