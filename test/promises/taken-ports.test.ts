@@ -69,6 +69,21 @@ test('a listener that cannot be opened stops no other, and takes devices as soon
   await send(taken.port, 'truck-2')
 })
 
+test('a port of devices is named before the one of the page', async () => {
+  const [taken, page] = [await takenPort(), await takenPort()]
+  const url = `mqtt://127.0.0.1:${taken.port}`
+  const pipeline = await startPipeline({
+    config: (baseUrl) =>
+      configText({ broker: brokerOn(url, 'mqtt://127.0.0.1:0') })(baseUrl).replace(
+        'listen: "127.0.0.1:0"',
+        `listen: "127.0.0.1:${page.port}"`,
+      ),
+  })
+  await pipeline.until(() => pipeline.codes().length === 2)
+  expect(pipeline.codes()).toEqual(['LISTENER_FAILED', 'HTTP_LISTENER_FAILED'])
+  expect(pipeline.status().sentence).toContain('LISTENER_FAILED (1 of 2 problems)')
+})
+
 test('where no device can come in, the gateway runs, says it, sends the alert, and opens the port when it is free', async () => {
   const receiver = await startHttpReceiver()
   const taken = await takenPort()

@@ -63,7 +63,7 @@ export type Conditions = {
   resume(stored: StoredCondition): boolean
   /** Changes with each one that is opened or ended. */
   readonly version: number
-  /** What stops receiving or delivery first, then the worst, then the oldest; at most 64. */
+  /** What stops receiving or delivery first, then the worst, then what may stop them, then the oldest; at most 64. */
   open(): readonly Condition[]
   /** Those that are open, and not in the list. */
   readonly hidden: number
@@ -116,7 +116,10 @@ export function createConditions({ clock, history = noHistory, emit = ignore }: 
     removeQuiet()
     return [...entries.values()].sort(
       ({ condition: a }, { condition: b }) =>
-        Number(b.stops !== null) - Number(a.stops !== null) || rankOf(b) - rankOf(a) || a.since - b.since,
+        Number(b.stops !== null) - Number(a.stops !== null) ||
+        rankOf(b) - rankOf(a) ||
+        Number(mayStop(b)) - Number(mayStop(a)) ||
+        a.since - b.since,
     )
   }
 
@@ -247,6 +250,11 @@ function causesOf({ causes, cause }: Cause, known: readonly string[]): readonly 
   if (causes !== undefined) return causes.slice(0, causesMax).map((one) => bounded(one, 100))
   const one = cause === undefined ? null : bounded(cause, 100)
   return one === null || known.includes(one) || known.length >= causesMax ? known : [...known, one]
+}
+
+/** A part of receiving or delivery stands still: a port of devices is before the one of the page. */
+function mayStop({ code }: Condition): boolean {
+  return specOf(code).stops !== undefined
 }
 
 function entryName(code: ConditionCode, key: string | null): string {
