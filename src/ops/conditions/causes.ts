@@ -3,6 +3,7 @@
 // One cause is one condition: a state that follows from another one that holds is left out (`followsFrom`).
 // A person would mend the wrong thing, and it ends by itself.
 
+import type { ProviderName } from '../../domain/ids.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
 import type { State, StateCode, StateSource } from '../../domain/condition-state.ts'
 import { deadLettersOf } from '../status-schema/seen.ts'
@@ -51,6 +52,10 @@ const clocksAgreeMs = 120_000
 
 const spoolAway = (_: object, cause: State) => cause.code === 'SPOOL_UNUSABLE' || cause.code === 'STORE_LOST'
 
+/** The service of the provider answers nothing that helps: the wait, and what is held for it, end with that. */
+const serviceAway = ({ provider }: { provider: ProviderName }, cause: State) =>
+  cause.code === 'ENDPOINT_UNAVAILABLE' && cause.provider === provider
+
 /** Of each code that may follow from another: whether it does, from a state that holds. */
 const followsFrom: { [Code in StateCode]?: (facts: State<Code>, cause: State) => boolean } = {
   // The directory of the spool is not mounted, is full, or cannot be written.
@@ -60,6 +65,12 @@ const followsFrom: { [Code in StateCode]?: (facts: State<Code>, cause: State) =>
   MARK_UNWRITABLE: spoolAway,
   // It was lost, and is refused by now.
   STORE_LOST: (_, { code }) => code === 'SPOOL_UNUSABLE' || code === 'SPOOL_DAMAGED',
+  // An outage, also one that is told inside a 200; after a Retry-After the next try is known.
+  NOTHING_ACCEPTED: serviceAway,
+  RETRY_AFTER: serviceAway,
+  BATCHES_HELD: (held, cause) =>
+    held.reason === 'deferred' &&
+    (serviceAway(held, cause) || (cause.code === 'RETRY_AFTER' && cause.provider === held.provider)),
   // The clock of this machine is wrong.
   CLOCK_UNKNOWN: (_, { code }) => code === 'CLOCK_SUSPECT',
   CLOCK_SUSPECT: ({ skewMs }, cause) =>

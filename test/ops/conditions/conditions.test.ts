@@ -97,6 +97,8 @@ function allStates(): State[] {
   })
 }
 
+const providerOf = (state: State) => ('provider' in state ? state.provider : null)
+
 /** What a person does not see, because it follows from another one: the effect, and its possible causes. */
 const effects: Partial<Record<StateCode, readonly StateCode[]>> = {
   CONTROL_SOCKET_FAILED: ['SPOOL_UNUSABLE', 'STORE_LOST'],
@@ -105,6 +107,9 @@ const effects: Partial<Record<StateCode, readonly StateCode[]>> = {
   MARK_UNWRITABLE: ['SPOOL_UNUSABLE', 'STORE_LOST'],
   STORE_LOST: ['SPOOL_UNUSABLE', 'SPOOL_DAMAGED'],
   CLOCK_UNKNOWN: ['CLOCK_SUSPECT'],
+  // Of the same provider.
+  NOTHING_ACCEPTED: ['ENDPOINT_UNAVAILABLE'],
+  RETRY_AFTER: ['ENDPOINT_UNAVAILABLE'],
 }
 
 test('the open conditions are exactly the states that hold, since the look that saw each first', () => {
@@ -132,8 +137,11 @@ test('the open conditions are exactly the states that hold, since the look that 
   for (let look = 0; look < 300; look += 1) {
     clock.move(1000)
     present = samples.filter(() => random.chance(0.3))
-    const holds = (code: StateCode) => present.some((state) => state.code === code)
-    const seen = present.filter(({ code }) => !(effects[code]?.some(holds) ?? false))
+    const seen = present.filter((state) => {
+      const holds = (code: StateCode) =>
+        present.some((one) => one.code === code && providerOf(one) === providerOf(state))
+      return !(effects[state.code]?.some(holds) ?? false)
+    })
     const now = new Map(seen.map((one) => [nameOf(one), before.get(nameOf(one)) ?? clock.now()]))
     changes.length = 0
     conditions.look(causes())
@@ -144,6 +152,30 @@ test('the open conditions are exactly the states that hold, since the look that 
     expect(changes.toSorted()).toEqual([...raised, ...cleared].toSorted())
     before = now
   }
+})
+
+test('a service that asks for a wait is one condition, also where it answers nothing else', () => {
+  const conditions = createConditions({ clock: handClock() })
+  let present: State[] = []
+  const causes = createCauses(
+    { ingest: null, spool: null, delivery: null, traffic: { states: () => present } as never },
+    {
+      deadLetters: new DeadLetterCauses(),
+      conservation: new ConservationCheck(handClock()),
+      refusal: () => null,
+    },
+  )
+  const { RETRY_AFTER: wait, BATCHES_HELD: held, ENDPOINT_UNAVAILABLE: away } = stateSamples
+  const codesOf = (...states: State[]) => {
+    present = states
+    conditions.look(causes())
+    return conditions.open().map(({ code, severity }) => `${severity} ${code}`)
+  }
+  const deferred: State = { ...held, reason: 'deferred' }
+  expect(codesOf(deferred)).toEqual(['warning BATCHES_HELD'])
+  expect(codesOf(deferred, wait)).toEqual(['warning RETRY_AFTER'])
+  expect(codesOf(deferred, wait, away)).toEqual(['error ENDPOINT_UNAVAILABLE'])
+  expect(codesOf(held, wait, away)).toEqual(['error ENDPOINT_UNAVAILABLE', 'error BATCHES_HELD'])
 })
 
 /** Data needs a decision: they stay until the gateway restarts. */
