@@ -7,7 +7,8 @@
 //   1      9                      1
 //   0      9
 //
-// Each reason, with its source, is a cause: another one is news. They are forgotten when none is kept.
+// Each reason, with its source, is a cause: another one is news. They are forgotten when none is kept, and when
+// some of them left: which reasons the others have is not counted here.
 
 import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
@@ -18,13 +19,30 @@ import type { Present } from './conditions.ts'
 /** The first ones; a config has fewer reasons and sources. */
 const reasonsMax = 200
 
+/** After these, the latest one may be kept no more. */
+const leaving: ReadonlySet<GatewayEvent['kind']> = new Set([
+  'dead_letters_requeued',
+  'dead_letters_remapped',
+  'dead_letters_purged',
+] as const)
+
+const inLog = 'The log has the reasons (message_unmappable, payload_dead_lettered).'
+const someLeft =
+  'Others were requeued, mapped again or purged. `dead-letters list` shows the reasons of those that are kept.'
+
 export class DeadLetterCauses {
   readonly #reasons = new Set<string>()
   #latest: string | null = null
+  #someLeft = false
   #kept = 0
 
   note(event: GatewayEvent): void {
     const { kind } = event
+    if (leaving.has(kind)) {
+      this.#forget()
+      this.#someLeft = true
+      return
+    }
     if (kind !== 'message_unmappable' && kind !== 'payload_dead_lettered') return
     const { reason, detail } = event
     if (kind === 'payload_dead_lettered') {
@@ -44,7 +62,10 @@ export class DeadLetterCauses {
   /** `kept`: null where that is not known, because the store is lost. `made`: since the start. */
   *causes(kept: number | null, made: () => number): Generator<Present> {
     // The first one has its event before it is kept.
-    if (kept === 0 && this.#kept > 0) this.#forget()
+    if (kept === 0 && this.#kept > 0) {
+      this.#forget()
+      this.#someLeft = false
+    }
     this.#kept = kept ?? this.#kept
     if (this.#kept === 0) return
     const all = made()
@@ -52,7 +73,7 @@ export class DeadLetterCauses {
     const waiting = this.#kept - present
     const left = present === all ? '' : ` ${present === 1 ? 'is' : 'are'} kept, of ${all} since the start`
     const what = `${plural(present, 'new dead letter')}${left}.`
-    const why = this.#latest ?? 'The log has the reasons (message_unmappable, payload_dead_lettered).'
+    const why = this.#latest ?? (this.#someLeft ? someLeft : inLog)
     const causes = [...this.#reasons]
     if (present > 0) yield { code: 'DEAD_LETTERS', cause: { what, why, present, causes } }
     if (waiting === 0) return
