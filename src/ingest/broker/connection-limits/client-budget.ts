@@ -42,6 +42,8 @@ const recentFreeMs = 25
 /** Shorter waits lately are not reported, nor are the first ones: the machine may have been slow. */
 const noticedMs = 1000
 const unnoticedWaits = 2
+/** Mean time of the last messages from which on they are said to take long; usual ones take a hundredth. */
+const slowMessageMs = 1
 
 /** Of each millisecond. A bridge with 30,000 usual messages per second is below it. */
 const timeShare = 0.5
@@ -77,6 +79,8 @@ class Budget implements ClientBudget, TurnTaker {
   /** When the time was spent last. */
   private spentAtMs = 0
   private carefulLeft = 0
+  /** Of about the last 16 messages. */
+  private meanMs = 0
   private filledAtMs: number
   private cancelPause: CancelTimer | null = null
 
@@ -95,6 +99,7 @@ class Budget implements ClientBudget, TurnTaker {
 
   countTime(ms: number): void {
     if (this.carefulLeft > 0) this.carefulLeft -= 1
+    this.meanMs += (ms - this.meanMs) / 16
     // Filled before it is spent: a message after a silence must not be free.
     if (this.timeMs < ms) this.fill()
     this.timeMs -= ms
@@ -118,7 +123,8 @@ class Budget implements ClientBudget, TurnTaker {
     const { clock, pausing, name, reader } = this.deps
     this.waitsForTurn = false
     this.waitedMs += clock.monotonic() - this.spentAtMs
-    if (this.waits > unnoticedWaits && this.waitedMs >= noticedMs) {
+    // After a start a backlog of usual messages waits, too, until its code is compiled: that is no fault of theirs.
+    if (this.waits > unnoticedWaits && this.waitedMs >= noticedMs && this.meanMs >= slowMessageMs) {
       this.waitedMs = 0
       pausing('mapping_time', name)
     }

@@ -121,6 +121,20 @@ describe('clients whose messages take long', () => {
     )
   })
 
+  test('are not what a client is said to send whose usual messages wait after a start', async () => {
+    const { world, hand, send } = await openSlow()
+    await using _world = world
+    const backlog = await send(
+      'backlog',
+      Array.from({ length: 400 }, () => '0.4'),
+    )
+    for (let second = 0; second < 12; second += 1) await hand.advance(1000)
+    await backlog.acked(100)
+    const paused = JSON.stringify(world.events.filter(({ kind }) => kind === 'client_paused'))
+    expect(paused).toContain('slow-')
+    expect(paused).not.toContain('backlog')
+  })
+
   test('wait behind one that took less lately', async () => {
     const { world, hand, mapped, send } = await openSlow()
     await using _world = world
