@@ -95,6 +95,7 @@ test('`reload` retries a service that refused the credentials, as SIGHUP does', 
   service.answer(acceptAll)
   await runCli(['reload', '--url', pipeline.gateway.addresses.control])
   await pipeline.until(() => totals().delivered === 1)
+  expect(pipeline.condition('ENDPOINT_UNAUTHORIZED')).toBeUndefined()
 })
 
 describe('an option of delivery is in force at once', () => {

@@ -158,7 +158,7 @@ test('a service that asks for a wait is one condition, also where it answers not
   const conditions = createConditions({ clock: handClock() })
   let present: State[] = []
   const causes = createCauses(
-    { ingest: null, spool: null, delivery: null, traffic: { states: () => present } as never },
+    { ingest: null, spool: null, delivery: null, traffic: { states: () => present } },
     {
       deadLetters: new DeadLetterCauses(),
       conservation: new ConservationCheck(handClock()),
