@@ -12,9 +12,9 @@
 //
 // Nothing queues, so no queue can overflow. The id of an alert is on the disk before its first byte leaves,
 // and stays the same as long as its changes do: a receiver recognises a try that is repeated after a timeout
-// or a kill. What the receiver knows is kept over restarts. What is missing after one counts as cleared at once
-// where its end was seen, else only when the gateway has been ready for two minutes, because conditions are
-// raised again by then.
+// or a kill. What the receiver knows is kept over restarts. What is missing after one counts as cleared at
+// once where its end was seen, else only when the gateway has been ready for two minutes, because conditions
+// are raised again by then.
 
 import type { Clock } from '../std/clock.ts'
 import type { State } from '../domain/condition-state.ts'

@@ -13,8 +13,8 @@
 // When most devices are off by about as much, our own clock is probably wrong: `commonSkew` raises a
 // condition.
 //
-// The clocks are in a cache of at most `clockDevicesMax` devices: a message costs one Map look-up, and a flood of
-// names that are seen once forgets no device that goes on sending. A forgotten device changes no verdict.
+// The clocks are in a cache of at most `clockDevicesMax` devices: a message costs one Map look-up, and a
+// flood of names that are seen once forgets no device that goes on sending. A forgotten device changes no verdict.
 
 import type { Sender } from '../../domain/message.ts'
 import type { EpochMs } from '../../std/clock.ts'

@@ -52,7 +52,7 @@ const clocksAgreeMs = 120_000
 
 const spoolAway = (_: object, cause: State) => cause.code === 'SPOOL_UNUSABLE' || cause.code === 'STORE_LOST'
 
-/** The service of the provider answers nothing that helps: the wait, and what is held for it, end with that. */
+/** The service of the provider is away: the wait, and what is held for it, end with that. */
 const serviceAway = ({ provider }: { provider: ProviderName }, cause: State) =>
   cause.code === 'ENDPOINT_UNAVAILABLE' && cause.provider === provider
 
@@ -65,7 +65,7 @@ const followsFrom: { [Code in StateCode]?: (facts: State<Code>, cause: State) =>
   MARK_UNWRITABLE: spoolAway,
   // It was lost, and is refused by now.
   STORE_LOST: (_, { code }) => code === 'SPOOL_UNUSABLE' || code === 'SPOOL_DAMAGED',
-  // An outage, also one that is told inside a 200; after a Retry-After the next try is known.
+  // An outage, also one that is in the answers of a 200; after a Retry-After the next try is known.
   NOTHING_ACCEPTED: serviceAway,
   RETRY_AFTER: serviceAway,
   BATCHES_HELD: (held, cause) =>

@@ -63,7 +63,10 @@ export type Conditions = {
   resume(stored: StoredCondition): boolean
   /** Changes with each one that is opened or ended. */
   readonly version: number
-  /** What stops receiving or delivery first, then the worst, then what may stop them, then the oldest; at most 64. */
+  /**
+   * What stops receiving or delivery first, then the worst, then what may stop them, then the oldest; at
+   * most 64.
+   */
   open(): readonly Condition[]
   /** Those that are open, and not in the list. */
   readonly hidden: number
@@ -165,7 +168,8 @@ export function createConditions({ clock, history = noHistory, emit = ignore }: 
       emit({ kind: 'condition_raised', code, key, severity, what, why, act })
     }
     for (const [name, entry] of entries) {
-      if (!entry.isState || names.has(name)) continue
+      const { isState, condition } = entry
+      if (!isState || names.has(name)) continue
       if (isInterrupted) {
         entries.delete(name)
         history.interrupted(storedOf(entry))
@@ -173,7 +177,7 @@ export function createConditions({ clock, history = noHistory, emit = ignore }: 
         continue
       }
       remove(name)
-      const { code, key, severity, what, since } = entry.condition
+      const { code, key, severity, what, since } = condition
       emit({ kind: 'condition_cleared', code, key, severity, what, lastedMs: clock.now() - since })
     }
   }

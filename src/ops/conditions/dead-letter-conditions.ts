@@ -7,8 +7,8 @@
 //   1      9                      1
 //   0      9
 //
-// Each reason, with its source, is a cause: another one is news. They are forgotten when none is kept, and when
-// some of them left: which reasons the others have is not counted here.
+// Each reason, with its source, is a cause: another one is news. They are forgotten when none is kept, and
+// when some of them left: which reasons the others have is not counted here.
 
 import { plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'

@@ -123,7 +123,7 @@ class Budget implements ClientBudget, TurnTaker {
     const { clock, pausing, name, reader } = this.deps
     this.waitsForTurn = false
     this.waitedMs += clock.monotonic() - this.spentAtMs
-    // After a start a backlog of usual messages waits, too, until its code is compiled: that is no fault of theirs.
+    // After a start a backlog of usual messages waits, too, until its code is compiled: no fault of theirs.
     if (this.waits > unnoticedWaits && this.waitedMs >= noticedMs && this.meanMs >= slowMessageMs) {
       this.waitedMs = 0
       pausing('mapping_time', name)
