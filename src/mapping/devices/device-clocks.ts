@@ -14,7 +14,8 @@
 // condition.
 //
 // The clocks are in a cache of at most `clockDevicesMax` devices: a message costs one Map look-up, and a
-// flood of names that are seen once forgets no device that goes on sending. A forgotten device changes no verdict.
+// flood of names that are seen once forgets no device that goes on sending. A forgotten device changes no
+// verdict.
 
 import type { Sender } from '../../domain/message.ts'
 import type { EpochMs } from '../../std/clock.ts'
