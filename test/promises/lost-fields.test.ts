@@ -371,6 +371,21 @@ describe('a change of the mapping that takes away', () => {
 })
 
 describe('an update of the devices', () => {
+  test('is noticed where a newcomer has the other name of the field from its start', async () => {
+    const names = trucks(9)
+    const [newcomer = '', ...others] = names
+    const fleet = await startFleet(9)
+    for (let n = 0; n < 5; n += 1) {
+      await fleet.send(others, n)
+      await fleet.send([newcomer], n, renamed)
+    }
+    await untilLost(fleet, names, (n) => renamed(n + 2))
+    expect(fleet.condition()).toMatchObject({
+      key: 'fleet|position',
+      what: expect.stringMatching(/^[5-8] of 8/),
+    })
+  })
+
   test('that renames a key of all of them is said with the key', async () => {
     const names = trucks(6)
     const fleet = await startFleet(6)
