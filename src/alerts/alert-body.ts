@@ -56,7 +56,8 @@ export const alertSchema = z.strictObject({
   heldBack: z
     .strictObject({
       changes: z.int().describe('Changes that wait.'),
-      untilAt: time.describe('When they can be sent.'),
+      untilAt: time.describe('When they can be sent, if no critical condition is sent before.'),
+      what: z.string().describe('The worst of them.'),
     })
     .nullable()
     .describe('Not null: this alert says that `max_per_hour` is reached.'),

@@ -4,10 +4,12 @@
 //
 //   a third of the places   for conditions that no alert of the last hour has: one that is raised and cleared
 //                           again and again does not keep the first alert about another one back
-//   as many beyond them     for critical conditions and the verdict, which wait for nothing
+//   as many beyond them     for critical conditions and the verdict, which wait for nothing but `wait`; and
+//                           as many again for those of them that no alert of the last hour has
 //   one beyond them         says that the limit is reached, and until when the others wait
 
 import type { EpochMs } from '../std/clock.ts'
+import { bounded } from '../std/quote.ts'
 import { verdictCode } from './config.ts'
 import type { Alert, Change, HeldBack, OpenCondition } from './types.ts'
 
@@ -17,9 +19,14 @@ export type SentAlert = { at: EpochMs; codes: string[] }
 export type AlertContent = Pick<Alert, 'changes' | 'heldBack' | 'digest'>
 
 export type AlertLimit = {
-  /** Null: nothing now. `isDue`: the changes have waited for others. `omitted`: changes that were undone. */
+  /** Null: nothing now. `due`: those that have waited for others. `omitted`: changes that were undone. */
   next(
-    parts: { changes: readonly Change[]; open: readonly OpenCondition[]; isDue: boolean; omitted: number },
+    parts: {
+      changes: readonly Change[]
+      due: readonly Change[]
+      open: readonly OpenCondition[]
+      omitted: number
+    },
     rules: LimitRules,
   ): AlertContent | null
   sent(alert: Alert, now: EpochMs): void
@@ -40,6 +47,7 @@ export type LimitState = {
 }
 
 const hourMs = 3_600_000
+const namesShown = 3
 /** One that was due while the gateway did not run is not sent later. */
 const digestLateMin = 120
 
@@ -49,14 +57,15 @@ export function createAlertLimit(stored: LimitState | null): AlertLimit {
   let digestDay = stored?.digestDay ?? null
   let heldBack: HeldBack | null = null
   return {
-    next({ changes, open, isDue, omitted }, { now, perHour, digestAt }) {
+    next({ changes, due, open, omitted }, { now, perHour, digestAt }) {
       recent = recentAlerts(recent, now)
       const alone = { changes, heldBack: null, digest: null }
       if (isDigestDue(now, digestAt)) return { ...alone, changes: [], digest: open }
       const isSummary = changes.length === 0 && omitted > 0 && heldBack !== null
-      if (!isSummary && (changes.length === 0 || !isDue)) return null
-      if (maySend(changes, recent, perHour)) return alone
-      heldBack = { changes: changes.length, untilAt: nextPlaceAt(changes, { now, perHour }) }
+      if (!isSummary && due.length === 0) return null
+      // By those that have waited: one that is over soon takes no place of a critical one.
+      if (maySend(due, recent, perHour)) return alone
+      heldBack = { changes: changes.length, untilAt: nextPlaceAt({ now, perHour }), what: namesOf(changes) }
       return isLimitSaid || changes.length === 0 ? null : { ...alone, changes: [], heldBack }
     },
     sent,
@@ -82,10 +91,10 @@ export function createAlertLimit(stored: LimitState | null): AlertLimit {
     return lateMin >= 0 && lateMin < digestLateMin
   }
 
-  /** When they may be sent, if nothing else is sent before. */
-  function nextPlaceAt(changes: readonly Change[], { now, perHour }: Omit<LimitRules, 'digestAt'>): EpochMs {
+  /** When any change may be sent, if nothing else is sent before. */
+  function nextPlaceAt({ now, perHour }: Omit<LimitRules, 'digestAt'>): EpochMs {
     const ends = recent.map(({ at }) => at + hourMs)
-    return ends.find((at) => maySend(changes, recentAlerts(recent, at), perHour)) ?? now + hourMs
+    return ends.find((at) => recentAlerts(recent, at).length < perHour - keptOf(perHour)) ?? now + hourMs
   }
 }
 
@@ -98,11 +107,28 @@ function recentAlerts(alerts: readonly SentAlert[], now: EpochMs): SentAlert[] {
 
 /** `recent`: the alerts of the last hour. */
 function maySend(changes: readonly Change[], recent: readonly SentAlert[], perHour: number): boolean {
-  const kept = Math.max(1, Math.floor(perHour / 3))
-  if (recent.length >= perHour) return recent.length < perHour + kept && changes.some(isUrgent)
+  const kept = keptOf(perHour)
   if (recent.length < perHour - kept) return true
   const known = new Set(recent.flatMap(({ codes }) => codes))
+  if (recent.length >= perHour) {
+    const beyond = recent.length - perHour
+    const isFirst = changes.some((change) => isUrgent(change) && !known.has(change.code))
+    return isFirst ? beyond < 2 * kept : beyond < kept && changes.some(isUrgent)
+  }
   return changes.some((change) => isUrgent(change) || (isNews(change) && !known.has(change.code)))
+}
+
+function keptOf(perHour: number): number {
+  return Math.max(1, Math.floor(perHour / 3))
+}
+
+/** The worst of them. */
+function namesOf(changes: readonly Change[]): string {
+  const names = changes
+    .slice(0, namesShown)
+    .map(({ kind, severity, code, key }) => `${kind} ${severity} ${code}${key === null ? '' : ` ${key}`}`)
+  const more = changes.length - names.length
+  return bounded(`${names.join(', ')}${more > 0 ? `, and ${more} more` : ''}`, 300)
 }
 
 function isUrgent(change: Change): boolean {

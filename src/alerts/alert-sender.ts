@@ -134,8 +134,8 @@ export function createAlertSender(
     const changes = changesOf(open, reported, { now, repeatMs, maybe, endedAt })
     noteWaiting(changes, nowMs)
     if (running !== null || nowMs < retryAt) return
-    const isDue = nowMs - Math.min(...waiting.values()) >= waitMs
-    const content = limit.next({ changes, open, isDue, omitted }, { now, ...settings })
+    const due = changes.filter((change) => nowMs - (waiting.get(waitingKey(change)) ?? nowMs) >= waitMs)
+    const content = limit.next({ changes, due, open, omitted }, { now, ...settings })
     if (content === null) return
     running = attempt(situation, { omitted, open: open.length, ...content }).finally(() => {
       running = null

@@ -27,7 +27,7 @@ export function headlineOf({ changes, omitted, heldBack, digest }: Parts): strin
   const [first] = changes
   if (digest !== null) return `Summary of the day: ${plural(digest.length, 'condition')} open`
   if (heldBack !== null)
-    return `Limit of alerts reached: ${plural(heldBack.changes, 'change')} ${heldBack.changes === 1 ? 'waits' : 'wait'} until ${zonedTime(heldBack.untilAt)}`
+    return `Limit of alerts reached: ${plural(heldBack.changes, 'change')} ${heldBack.changes === 1 ? 'waits' : 'wait'} until about ${zonedTime(heldBack.untilAt)}: ${visible(heldBack.what)}`
   if (first === undefined) return `Conditions changed and changed back ${timesOf(omitted)}`
   const more = changes.length > 1 ? ` (and ${changes.length - 1} more)` : ''
   const about = `${first.code}${first.key === null ? '' : ` ${first.key}`}`

@@ -61,8 +61,8 @@ const receiverShape = {
     .default(12)
     .describe(
       'Alerts within an hour, retries not counted. A third of them is kept for conditions that no alert of the last ' +
-        'hour has, and as many more for critical conditions and the verdict. At the limit, changes wait, and one alert ' +
-        'says until when. The next one has what changed in the end, and how many changes it leaves out.',
+        'hour has, and as many more for critical conditions and the verdict, twice as many for those that are new. At the ' +
+        'limit, changes wait, and one alert says which, and until when. The next one has what changed in the end, and how many changes it leaves out.',
     ),
 }
 

@@ -74,7 +74,8 @@ export type Alert = {
   page: string | null
 }
 
-export type HeldBack = { changes: number; untilAt: EpochMs }
+/** `what`: the worst of them, in words. `untilAt` moves where a critical condition is sent before. */
+export type HeldBack = { changes: number; untilAt: EpochMs; what: string }
 
 export type Sent =
   | {

@@ -220,7 +220,7 @@ test('at the limit of the hour one alert says how many changes wait, and until w
   expect(said()).toEqual(['raised C_0', 'raised C_1', 'raised C_2', ''])
   const { heldBack, headline } = alerts[3]!
   expect(heldBack).toMatchObject({ changes: 1 })
-  expect(headline).toMatch(/^Limit of alerts reached: 1 change waits until 2/)
+  expect(headline).toMatch(/^Limit of alerts reached: 1 change waits until about 2.*: raised error C_3$/)
   expect(sender.view().heldBack).toMatchObject({ changes: 2 })
   await pass(heldBack!.untilAt - clock.now() + 2000)
   expect(said().at(-1)).toBe('raised C_3, raised C_4')
