@@ -136,6 +136,9 @@ function statusLines(status: Status, width: number, problems: readonly string[])
     ...linesOfBlocks([laneTable(status)], width),
     '',
     ...bridgeLines(status),
+    ...(totals.sinceAt > status.startedAt
+      ? [`counted    since the spool was lost, ${ago(totals.sinceAt)}`]
+      : []),
     `messages   ${totals.messages} received, ${totals.acked} acknowledged, ${totals.ignored} ignored, ` +
       `${totals.unmappable} unmappable, ${totals.dropped} dropped`,
     `kept       ${spool.quarantined} in quarantine, ${spool.deferred} waiting for their expression, ` +

@@ -144,13 +144,17 @@ function lastLossOf({ losses, became }: DeviceRecord): Loss | null {
   return last === undefined ? null : { ...last }
 }
 
-/** Of the last 60 minutes: the present hour, and the share of the hour before that belongs to them. */
+/**
+ * Of the last 60 minutes: the present hour, and the share of the hour before that belongs to them. All, where
+ * the first one came within them.
+ */
 function messagesPerHour(row: Float64Array, now: EpochMs): number {
   const agoMs = now - row[column.hourAt]!
   const count = row[column.hourCount]!
   if (agoMs < 0 || agoMs >= 2 * hourMs) return 0
   if (agoMs >= hourMs) return Math.round(count * (2 - agoMs / hourMs))
-  return Math.round(row[column.hourBefore]! * (1 - agoMs / hourMs) + count)
+  const share = now - row[column.firstAt]! < hourMs ? 1 : 1 - agoMs / hourMs
+  return Math.round(row[column.hourBefore]! * share + count)
 }
 
 function positionOf({ isFixed }: DeviceRecord, row: Float64Array): DeviceRecordView['position'] {

@@ -88,6 +88,9 @@ describe('the rhythm', () => {
     const { clock, entryOf, send, view } = world()
     for (let n = 0; n < 120; n += 1) {
       send(entryOf('truck-1'))
+      // All of a device that sends for less than an hour.
+      const { messages = 0, messagesPerHour } = view('truck-1') ?? {}
+      expect(n < 60 ? messagesPerHour : messages).toBe(n + 1)
       await clock.advance(minute)
     }
     expect(view('truck-1')?.messagesPerHour).toBeGreaterThan(55)

@@ -61,6 +61,9 @@ test('a spool that is away is one condition: its control socket and its audit lo
   expect(totals.sinceAt > startedAt).toBe(true)
   const page = await get(pipeline.gateway.addresses.ops, '/', { headers: { ...alice, accept: 'text/html' } })
   expect(page.text).toContain('Since the spool was lost, ')
+  expect(page.text).toContain('none since the spool was lost, ')
+  const shown = await runCli(['status', '--url', pipeline.gateway.addresses.control])
+  expect(shown.stdout).toMatch(/^counted +since the spool was lost, /m)
   await pipeline.until(() => !pipeline.codes().includes('AUDIT_LOG_FAILED'))
   expect(pipeline.codes()).toEqual([])
   // Its end is sent at once, with the time of the end.

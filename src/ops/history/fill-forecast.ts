@@ -2,7 +2,8 @@
 //
 // Growth counts only where every sample of the last third of the time is above every one of the first third:
 // a spool that fills and drains all the time, and a disk whose tables are merged, do not grow. The spool is
-// looked at over 10 minutes, because an outage begins at once; the free disk over an hour.
+// looked at over 10 minutes, because an outage begins at once; the free disk over an hour, and for twelve
+// times as long as it was watched, because files of a new database grow at first.
 
 import type { SpoolTotals } from '../../spool/spool.ts'
 import { columnOf, type ColumnName, type Sample } from './history-samples.ts'
@@ -18,6 +19,8 @@ export type FillForecast = {
 const windowMs = { spool: 600_000, disk: 3_600_000 }
 const leastMs = 180_000
 const tooShort = 'The gateway has watched for less than three minutes.'
+/** Of the disk, times as long as it was watched. */
+const diskFar = 12
 /** Beyond, it is no forecast. */
 const farSeconds = 366 * 24 * 3600
 
@@ -34,10 +37,11 @@ export function forecastOf(samples: readonly Sample[], limits: Limits | null): F
   const used = last.values[columnOf('spoolBytes')] ?? 0
   const free = last.values[columnOf('freeBytes')] ?? null
   const spool = secondsOf(limits.bytesMax - limits.reserveBytes - used, growthOf(known, 'spoolBytes', 1))
-  const disk =
-    free === null
-      ? null
-      : secondsOf(free - limits.freeBytesMin, growthOf(span(windowMs.disk), 'freeBytes', -1))
+  const ofDisk = span(windowMs.disk)
+  const watchedS = ofDisk.reduce((sum, { ms }) => sum + ms, 0) / 1000
+  const diskSeconds =
+    free === null ? null : secondsOf(free - limits.freeBytesMin, growthOf(ofDisk, 'freeBytes', -1))
+  const disk = diskSeconds !== null && diskSeconds <= diskFar * watchedS ? diskSeconds : null
   const seconds = Math.min(spool ?? farSeconds, disk ?? farSeconds)
   if (seconds >= farSeconds) return unknown('Neither the spool nor the use of its disk grows.')
   return {

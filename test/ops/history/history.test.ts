@@ -319,6 +319,8 @@ describe('the time until the spool is full', () => {
   test('says of the disk when it is full first', () => {
     const fills = samples(360, (index) => ({ spoolBytes: 0, freeBytes: 5_000_000 - index * 1000 }))
     expect(forecastOf(fills, limits)).toMatchObject({ fullFirst: 'disk', secondsToFull: 36_410 })
+    // The same for a few minutes after a start: files of a new database.
+    expect(forecastOf(fills.slice(0, 30), limits)).toMatchObject({ fullFirst: null, secondsToFull: null })
   })
 
   test.each([

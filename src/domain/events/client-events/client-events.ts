@@ -56,7 +56,7 @@ export const clientEvents = {
         key: event.reason,
         times: event.count,
         what: (times) => pausedClients(event, times),
-        why: topOf(event.top),
+        why: `Of the last ${plural(event.count, 'pause')}: ${topOf(event.top)}`,
       }),
     },
   }),

@@ -21,7 +21,8 @@ export const alertsSchema = record({
         nextTryAt: timeOrNull().describe('When it is tried again; null: nothing failed, or now.'),
         heldBack: record({
           changes: count().describe('Changes that wait.'),
-          untilAt: time().describe('When they can be sent.'),
+          untilAt: time().describe('When they can be sent, if no critical condition is sent before.'),
+          what: z.string().describe('The worst of them.'),
         })
           .nullable()
           .describe('What waits because `max_per_hour` is reached; null: nothing.'),

@@ -41,18 +41,18 @@ export function overviewOf({ status, past, access, hasReceivers }: Overview, plo
 }
 
 function verdictSection(status: Status): Html {
-  const { verdict, sentence: words, now } = status
+  const { verdict, sentence: words } = status
   return html`<section class="verdict ${verdict}" id="verdict" data-region aria-label="Verdict">
     <p class="word">${verdictWords[verdict]}</p>
     <p class="sentence">${words}</p>
     <dl class="ages">
       <div>
         <dt>Last message of a device</dt>
-        <dd>${ago(status.lastMessageAt, now)}</dd>
+        <dd>${agoOrNone(status.lastMessageAt, status)}</dd>
       </div>
       <div>
         <dt>Last payload accepted by the service</dt>
-        <dd>${ago(status.lastAcceptedAt, now)}</dd>
+        <dd>${agoOrNone(status.lastAcceptedAt, status)}</dd>
       </div>
     </dl>
   </section>`
@@ -234,8 +234,22 @@ function bridgeText({ url, connections }: Status['messageSources'][number], now:
     )}`
 }
 
-function totalsSection({ totals, startedAt, now }: Status): Html {
-  const began = totals.sinceAt > startedAt ? 'the spool was lost' : 'the start'
+/** Without one, since when it would be known. */
+function agoOrNone(at: string | null, status: Status): Html {
+  if (at !== null) return ago(at, status.now)
+  return html`<span class="quiet"
+    >none since ${beganOf(status)}, ${ago(status.totals.sinceAt, status.now)}</span
+  >`
+}
+
+/** What counts began with. */
+function beganOf({ totals, startedAt }: Status): string {
+  return totals.sinceAt > startedAt ? 'the spool was lost' : 'the start'
+}
+
+function totalsSection(status: Status): Html {
+  const { totals, now } = status
+  const began = beganOf(status)
   const rows: readonly [string, number, string][] = [
     ['Messages received', totals.messages, ''],
     ['Payloads stored', totals.payloads, ''],
