@@ -179,7 +179,8 @@ export function createRecordNotes({
     numbers[base + column.positionArrivedAt] = arrivedAt
     const blindMs = numbers[base + column.blindAt]! - numbers[base + column.blindFrom]!
     // It fades with each position: one night in a hall is no usual time.
-    numbers[base + column.blindUsual] = Math.max(blindMs, numbers[base + column.blindUsual]! * blindFades)
+    const usualMs = Math.floor(numbers[base + column.blindUsual]! * blindFades)
+    numbers[base + column.blindUsual] = Math.max(blindMs, usualMs)
     numbers[base + column.blindFrom] = 0
     numbers[base + column.blindAt] = 0
   }

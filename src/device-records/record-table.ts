@@ -28,27 +28,27 @@ export const column = {
   hourCount: 9,
   hourBefore: 10,
   duplicates: 11,
+  /** Between positions, the longest usual time of records without one, of sources that map a position. */
+  blindUsual: 12,
   /** Number of the last message, so that a list of records counts once. */
-  number: 12,
+  number: 13,
   /** It sent since the hand passed. */
-  used: 13,
-  gapCount: 14,
+  used: 14,
+  gapCount: 15,
   /**
    * Messages in a row that brought nothing new, those with the window key of the one before, and the times
    * of the first and the last one.
    */
-  repeats: 15,
-  repeatsAlike: 16,
-  repeatsFrom: 17,
-  repeatedAt: 18,
+  repeats: 16,
+  repeatsAlike: 17,
+  repeatsFrom: 18,
+  repeatedAt: 19,
   /** Number of the last message with a payload. */
-  payloadNumber: 19,
-  newAt: 20,
-  /** Of sources that map a position: the first and the last record without one since the last; 0 for none. */
-  blindFrom: 21,
-  blindAt: 22,
-  /** Between positions, the longest usual time of records without one. */
-  blindUsual: 23,
+  payloadNumber: 20,
+  newAt: 21,
+  /** The first and the last record without a position since the last one, of such sources; 0 for none. */
+  blindFrom: 22,
+  blindAt: 23,
   gaps: 24,
 } as const
 
@@ -58,7 +58,7 @@ export const hoursColumn = column.gaps + gapsKept
 export const pausesColumn = hoursColumn + hoursKept
 const rowLength = pausesColumn + pausesLength
 /** Numbers that are kept over a restart: the first ones. */
-export const storedNumbers = column.duplicates + 1
+export const storedNumbers = column.blindUsual + 1
 /** After a turn without a free row, the next one waits for so many attempts. */
 const attemptsBetweenTurns = 1000
 

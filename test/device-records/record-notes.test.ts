@@ -236,6 +236,29 @@ describe('answers of the service', () => {
   })
 })
 
+test('the usual time between two positions is known after a restart', async () => {
+  const store = await openLevelStore(join(await newFolder(), 'records'))
+  onTestFinished(() => store.close())
+  const use: RecordsStore['use'] = (work) => work(store)
+  const first = world({ store: { use } })
+  first.records.start()
+  const truck = first.entryOf('truck-1')
+  for (let n = 0; n < 3; n += 1) {
+    first.send(truck)
+    first.records.notes.read(truck, true)
+    await first.clock.advance(10 * minute)
+  }
+  first.send(truck)
+  first.records.notes.readPosition(truck, first.clock.now(), true, { latitude: 1, longitude: 2 })
+  expect(first.view('truck-1')).toMatchObject({ blindMs: 0, blindUsualMs: 20 * minute })
+  await first.records.stop(new AbortController().signal)
+
+  const second = world({ store: { use }, clock: first.clock })
+  second.records.start()
+  await eventually(() => second.records.counters().restored)
+  expect(second.view('truck-1')).toMatchObject({ blindMs: 0, blindUsualMs: 20 * minute })
+})
+
 test('an answer of the service is noted at the device that has the asset now, also after a restart', async () => {
   const store = await openLevelStore(join(await newFolder(), 'records'))
   onTestFinished(() => store.close())
