@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { KeptStore } from '../../src/domain/kept-store.ts'
 import { newFolder } from '../support/folders.ts'
+import { createDevice } from '../support/mqtt-device.ts'
 import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
 
 type Options = { sources?: string; spool?: string; unknown?: string }
@@ -165,4 +166,37 @@ describe('a stranger holds nobody', () => {
     expect(pipeline.status().spool.deadLettersFull).toBe(false)
     expect(storeOf(pipeline, 'dead_letters')?.bytes).toBe(0)
   })
+})
+
+test('the wills of all clients have a bound, and large ones keep no client out whose will is small', async () => {
+  const pipeline = await pipelineOf({})
+  const { port } = new URL(pipeline.gateway.addresses.mqtt[0]!)
+  let clients = 0
+  const connect = async (clientId: string, willBytes: number) => {
+    // An address may make only so many connections in a second.
+    const from = `127.0.0.${2 + ((clients += 1) % 20)}`
+    const device = await createDevice({ port: Number(port), clientId, from })
+    onTestFinished(() => device.destroy())
+    const will = {
+      topic: topicOf(clientId),
+      payload: Buffer.alloc(willBytes),
+      qos: 1 as const,
+      retain: false,
+    }
+    return { device, answer: await device.connect({ will }) }
+  }
+  const large = 60_000
+  const room = Math.floor((32 * 1024 ** 2) / large)
+  const answers: Awaited<ReturnType<typeof connect>>[] = []
+  for (let n = 0; n < room + 20; n += 1) answers.push(await connect(`stranger-${n}`, large))
+  const refused = answers.filter(({ answer }) => answer.returnCode === 3)
+  expect(refused.length).toBeGreaterThanOrEqual(20)
+  expect(refused.length).toBeLessThan(25)
+  expect((await connect('truck-1', 200)).answer.returnCode).toBe(0)
+  const reasons = pipeline.events.flatMap((event) => (event.kind === 'client_refused' ? event.reason : []))
+  expect(new Set(reasons)).toEqual(new Set(['wills_full']))
+  // Each that leaves makes room.
+  for (const { device } of answers) device.destroy()
+  await pipeline.until(() => pipeline.status().clients.connections === 1)
+  expect((await connect('truck-2', large)).answer.returnCode).toBe(0)
 })

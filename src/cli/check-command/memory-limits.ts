@@ -5,20 +5,25 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { formatSize } from '../../std/quantity.ts'
 import type { Config } from '../../config/config.ts'
+import { willBytesMax } from '../../ingest/ingest.ts'
 
 const MiB = 1024 ** 2
 
 /** An estimate: V8, threads and LevelDB of a busy daemon, with its open commit, recent chunks and batches. */
 const processBytes = 512 * MiB
-/** All partial packets together. */
-const partialBytes = 64 * MiB
 /** Of an idle connection, at most (`npm run bench` measures it). */
 const connectionBytes = { plain: 40 * 1024, tls: 90 * 1024 }
 
 export function memoryNeed({ ingest }: Config): number {
   const { listeners, limits } = ingest.broker
   const each = listeners.some(({ url }) => url.secure) ? connectionBytes.tls : connectionBytes.plain
-  return processBytes + partialBytes + limits.max_held_bytes + limits.max_connections * each
+  return (
+    processBytes +
+    limits.max_partial_bytes +
+    willBytesMax +
+    limits.max_held_bytes +
+    limits.max_connections * each
+  )
 }
 
 /** Null where the limits are high enough, or there is no unit. `root`: of the control groups. */
@@ -37,7 +42,7 @@ export async function memoryWarning(
     what: `The limits of the config can need ${formatSize(need)} of memory; the unit allows ${formatSize(limit)}.`,
     act:
       'Raise MemoryHigh and MemoryMax with `systemctl edit telemetry-gateway`, or lower ' +
-      'ingest.broker.limits.max_connections and max_held_bytes.',
+      'ingest.broker.limits.max_connections, max_held_bytes and max_partial_bytes.',
   }
 }
 

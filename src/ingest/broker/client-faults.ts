@@ -78,6 +78,7 @@ export const refusals = {
   bad_credentials: 'Its user name or password is wrong.',
   passwords_busy: 'Too many passwords wait to be checked (ingest.broker.passwords.max_waiting).',
   client_id_in_use: 'Its client id belongs to a connected client with another identity.',
+  wills_full: 'Its will has more than 1 KiB, and the wills of all open connections use 32 MiB.',
   authentication_method:
     'It asks for enhanced authentication (MQTT 5, 4.12), which the gateway does not have. Give it a user name and password.',
   will_retain:
@@ -95,6 +96,7 @@ export const refusalCures: Partial<Record<RefusalReason | ClientDropReason, stri
   no_user_name:
     'Set user name and password in the devices, or allow them without: ingest.broker.access.anonymous, or `anonymous` in ' +
     '`access` of the listener.',
+  wills_full: 'Shorten the wills of the devices. Those that have short ones are not refused.',
   passwords_busy:
     'The devices try again. If this lasts, give them longer back-off, or raise ingest.broker.passwords.max_waiting.',
   client_id_in_use: 'Give each device a client id of its own, or give devices that share one the same user.',

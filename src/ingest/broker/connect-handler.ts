@@ -10,7 +10,7 @@
 import type { Client } from 'aedes'
 import type { Sender } from '../../domain/message.ts'
 import type { Intake } from '../intake/intake.ts'
-import { connectFault, refusalOf, type ConnectRules } from './access/connect-rules.ts'
+import { connectFault, refusalOf, type ConnectRules, type Refusal } from './access/connect-rules.ts'
 import { asVersion311, noteDisconnect, hasDisconnected, type ConnectPacket } from './aedes-internals.ts'
 import type { DisconnectReason } from './client-faults.ts'
 import type { ClientReports } from './client-reports.ts'
@@ -19,6 +19,7 @@ import type { ConnectionLimits } from './connection-limits/connection-limits.ts'
 import type { Gate } from './gate/gate.ts'
 import type { StoredSessions } from './stored-sessions/stored-sessions.ts'
 import type { TopicLimits } from './topic-rules.ts'
+import { createWillBudget } from './will-budget.ts'
 import { refusalPacketOf, type ConnackTerms } from './version5/connack-packet.ts'
 import { connectRequestOf, grantedKeepaliveMs, type KeepaliveLimit } from './version5/connect-properties.ts'
 import { reasonCode } from './version5/reason-codes.ts'
@@ -52,6 +53,7 @@ export function createConnectHandler(
   { intake, limits, sessions, clients, reports, gateOf, stopping, counts }: Deps,
   options: ConnectOptions,
 ): ConnectHandler {
+  const wills = createWillBudget()
   return { preConnect, disconnected, leave, ended }
 
   function preConnect(
@@ -64,7 +66,7 @@ export function createConnectHandler(
     limits.connectReceived(gate.connection)
     gate.tls?.connectReceived()
     gate.tls = null
-    gate.refusal = refusalOf(packet, options)
+    gate.refusal = refusalOf(packet, options) ?? roomForWill(gate, packet)
     // silence.ts keeps it: aedes does not know when a connection is not read.
     gate.keepaliveMs = (packet.keepalive ?? 0) * 1000
     if (packet.protocolVersion === 5) beginVersion5(gate, packet)
@@ -76,6 +78,12 @@ export function createConnectHandler(
     }
     if (gate.version5 !== null) asVersion311(packet)
     done(null, true)
+  }
+
+  function roomForWill(gate: Gate, packet: ConnectPacket): Refusal | null {
+    const bytes = wills.take(packet)
+    gate.willBytes = bytes ?? 0
+    return bytes === null ? { returnCode: 3, reason: 'wills_full' } : null
   }
 
   /** aedes goes on as with 3.1.1; what differs is kept at the gate. */
@@ -110,6 +118,8 @@ export function createConnectHandler(
     const withDisconnect = hasDisconnected(gate.client) || gate.version5?.hasWillOnDisconnect === true
     if (gate.use !== null) gate.use.open -= 1
     gate.use = null
+    wills.give(gate.willBytes)
+    gate.willBytes = 0
     if (gate.sender !== null) {
       intake.connectionEnded(gate.sender)
       reports.ended(gate, howEnded(gate.sender, gate, withDisconnect))

@@ -135,6 +135,7 @@ describe('clients that are refused for one reason are reported', () => {
       'tls_client_certificate_untrusted',
       'tls_client_certificate_weak',
       'will_retain',
+      'wills_full',
     ])
   })
 })

@@ -83,6 +83,7 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   traffic: ClientTraffic | null = null
   sender: Sender | null = null
   admittedBy: AdmittedBy | null = null
+  willBytes = 0
   peerCertificate: (() => X509Certificate | undefined) | null = null
   link: ClientLink | null = null
   decisions: Decisions | null = null

@@ -85,6 +85,8 @@ export type Gate = {
   version5: Version5 | null
   /** Why its CONNECT will be refused, found before aedes authenticates it. */
   refusal: Refusal | null
+  /** What its will takes of the budget for all (will-budget.ts). */
+  willBytes: number
   /** For TLS, until its CONNECT comes. */
   tls: TlsUse | null
   /** The connection is closed or about to close: nothing of it is taken any more. */

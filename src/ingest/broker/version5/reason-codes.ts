@@ -81,6 +81,7 @@ export const refusalCodes: Codes<RefusalReason> = {
   no_user_name: reasonCode.notAuthorized,
   bad_credentials: reasonCode.badCredentials,
   passwords_busy: reasonCode.serverBusy,
+  wills_full: reasonCode.quotaExceeded,
   authentication_method: reasonCode.badAuthenticationMethod,
   will_retain: reasonCode.retainNotSupported,
 }

@@ -1,0 +1,34 @@
+// will-budget.ts: bounds the memory of the wills of all open connections. A will may have nearly the size of
+// a CONNECT, and is kept as long as its connection is open.
+//
+// Bound: `willBytesMax` for all together, counted without the small ones (`smallBytes`), so that clients with
+// large wills keep nobody out whose will is small. Beyond it a CONNECT with a larger will is refused
+// (`wills_full`), and its client tries again.
+
+import type { ConnectPacket } from './aedes-internals.ts'
+
+export type WillBudget = {
+  /** Bytes that the will of this CONNECT takes of the budget; null where there is no room. */
+  take(packet: Pick<ConnectPacket, 'will'>): number | null
+  give(bytes: number): void
+}
+
+/** `check` counts it in the memory that a config can need. */
+export const willBytesMax = 32 * 1024 * 1024
+const smallBytes = 1024
+
+export function createWillBudget(bytesMax = willBytesMax): WillBudget {
+  let used = 0
+  return {
+    take({ will }) {
+      const bytes = will === undefined ? 0 : Buffer.byteLength(will.topic) + Buffer.byteLength(will.payload)
+      if (bytes <= smallBytes) return 0
+      if (used + bytes > bytesMax) return null
+      used += bytes
+      return bytes
+    },
+    give(bytes) {
+      used -= bytes
+    },
+  }
+}
