@@ -44,6 +44,7 @@ import { mappingOf } from './active-mapping.ts'
 import { createBackfillRule, type BackfillRule } from './backfill-rule.ts'
 import type { StartHeapWork } from './heap-work.ts'
 import type { KernelClock } from './kernel-clock.ts'
+import { lastWriteIn } from './last-run.ts'
 import { createOurTime, type GatewayTime } from './our-time.ts'
 import { isSpoolFault, openSpoolOf, openSpoolOrWait } from './refused-spool.ts'
 import { alertsOptions, openStages, type Stages, type StagesConfig } from './stages.ts'
@@ -225,11 +226,17 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
 
   /** The spool with the stages over it: a disk that fails while they start is like one that fails before. */
   async function openAll(): Promise<Stages> {
+    // Before the opening writes there.
+    const openedAt = clock.now()
+    const lastWriteAt = hasRun ? null : await lastWriteIn(config.spool.path)
     const spool = await openSpoolOf({ ...deps, memory }, config, signal)
     if (signal.aborted) await spool.close()
     signal.throwIfAborted()
     const { previousEnd: end } = spool
-    if (end !== 'clean' && !hasRun) emit({ kind: 'gateway_ended_unclean', end })
+    if (end !== 'clean' && !hasRun) {
+      const downMs = lastWriteAt === null ? null : Math.max(0, openedAt - lastWriteAt)
+      emit({ kind: 'gateway_ended_unclean', end, lastWriteAt, downMs })
+    }
     hasRun = true
     try {
       return await openStages(deps, spool, { ...start, config, inForce })

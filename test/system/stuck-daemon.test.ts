@@ -33,6 +33,7 @@ test('a stuck daemon gives no answer, and the run after the watchdog says that t
   await eventually(async () => (await ofLastRun()) !== undefined)
   const found = await ofLastRun()
   expect(found?.severity).toBe('warning')
+  expect(found?.what).toMatch(/It wrote last at 20.*, and nothing ran for .*s or a little less\.$/)
   expect((await statusNow()).verdict).toBe('degraded')
   const metrics = await (await fetch(`${next.url}/metrics`)).text()
   expect(metrics).toContain('gateway_condition{code="LAST_RUN_ENDED_UNCLEAN",severity="warning"} 1')

@@ -1,6 +1,7 @@
 // gateway-events.ts: the events of the life cycle (start, ready, stop), of changes by operators, and of the
 // HTTP server.
 
+import { zonedTime, type EpochMs } from '../../std/clock.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { Severity } from '../cause.ts'
@@ -57,19 +58,23 @@ export const gatewayEvents = {
       end: field<'unclean' | 'aborted'>(
         '`aborted`: by a signal of a fault or of the watchdog, or twice within ten minutes',
       ),
+      lastWriteAt: field<EpochMs | null>(
+        'when that run wrote last, as its files say; null where that is not known',
+      ),
+      downMs: field<number | null>('time from then to this start'),
     },
     level: { oneOf: ['info', 'warn'], of: ({ end }) => (end === 'aborted' ? 'warn' : 'info') },
     raises: {
-      LAST_RUN_ENDED_UNCLEAN: ({ end }) =>
+      LAST_RUN_ENDED_UNCLEAN: ({ end, lastWriteAt, downMs }) =>
         end === 'unclean'
           ? {
-              what: 'The last run did not stop in order. What was acknowledged is in the spool.',
+              what: `The last run did not stop in order. What was acknowledged is in the spool.${endedText(lastWriteAt, downMs)}`,
               why: 'It was killed, the machine lost power, or it was version 0.1.0, which leaves no mark of its end.',
               severity: 'info',
               present: 1,
             }
           : {
-              what: 'The last run was ended by a fault, by the watchdog of systemd, or twice within ten minutes.',
+              what: `The last run was ended by a fault, by the watchdog of systemd, or twice within ten minutes.${endedText(lastWriteAt, downMs)}`,
               why:
                 'The watchdog ends a gateway whose event loop stands still. LevelDB and the disk end it where files ' +
                 'are damaged; the tables were checked before this start.',
@@ -241,4 +246,9 @@ export const httpEvents = {
             },
     },
   }),
+}
+
+function endedText(lastWriteAt: EpochMs | null, downMs: number | null): string {
+  if (lastWriteAt === null || downMs === null) return ''
+  return ` It wrote last at ${zonedTime(lastWriteAt)}, and nothing ran for ${formatDuration(downMs)} or a little less.`
 }

@@ -145,8 +145,8 @@ export function createConditions({ clock, history = noHistory, emit = ignore }: 
       version += 1
       return true
     }
-    const { quietMs } = specOf(code as ConditionCode)
-    if (happened === null || quietMs === undefined || entries.size >= knownMax) return false
+    const { quietMs, isOfStart = false } = specOf(code as ConditionCode)
+    if (happened === null || quietMs === undefined || isOfStart || entries.size >= knownMax) return false
     const quietFrom = clock.monotonic() - Math.max(0, clock.now() - happened.lastAt)
     const condition = { ...stored, ...happened, code: code as ConditionCode, stops: null }
     entries.set(name, { condition, isState: false, quietMs, quietFrom })

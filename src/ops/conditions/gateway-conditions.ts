@@ -18,6 +18,7 @@ export const gatewayConditions = {
       'the watchdog.',
     act: 'Look for the cause: `journalctl -u telemetry-gateway` before the start, `dmesg` for the disk and memory.',
     quietMs: dayMs,
+    isOfStart: true,
   },
   HTTP_PASSWORDS_REFUSED: {
     severity: 'warning',

@@ -18,6 +18,8 @@ export type ConditionSpec = {
   showsNextTry?: true
   /** What was that condition before a restart is this one after it. */
   continues?: string
+  /** It is about the last start: after the next one it is over. */
+  isOfStart?: true
   /** The condition clears automatically when it was not raised again for this long. */
   quietMs?: number
 }

@@ -80,6 +80,7 @@ test('what was open at a kill goes on after it with its first `since`, and what 
   const since = clock.now()
   first.conditions.look([bridge, service])
   first.conditions.apply(eventSamples.messages_dropped)
+  first.conditions.apply(eventSamples.gateway_ended_unclean)
   await clock.advance(1000)
   const killedAt = clock.now()
   await first.past.save(store)
@@ -98,7 +99,11 @@ test('what was open at a kill goes on after it with its first `since`, and what 
   expect(past.endOf(of)).toEqual({ at: killedAt, isSure: false })
   past.settle()
   expect(past.endOf(of)).toEqual({ at: killedAt, isSure: true })
-  expect(past.past(9).conditions).toMatchObject([{ ...of, since, clearedAt: killedAt, interrupted: true }])
+  const ended = { since, clearedAt: killedAt, interrupted: true }
+  expect(past.past(9).conditions.toSorted((a, b) => a.code.localeCompare(b.code))).toMatchObject([
+    { ...of, ...ended },
+    { code: 'LAST_RUN_ENDED_UNCLEAN', ...ended },
+  ])
   // An hour after it happened last, as without the kill.
   await clock.advance(3_600_000 - 62_000)
   expect(conditions.open().map(({ code }) => code)).toContain('MESSAGES_DROPPED')
