@@ -2,7 +2,7 @@
 
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
 import { checkInThread } from '../../src/storage/storage.ts'
 import { startHttpReceiver } from '../support/alert-world.ts'
@@ -13,6 +13,7 @@ import { newFolder } from '../support/folders.ts'
 import { get, send } from '../support/ops-world.ts'
 import { pagePassword, usersText } from '../support/page-world.ts'
 import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
+import { failAll, startScriptedService } from '../support/scripted-service.ts'
 import { testKernel } from '../support/our-time.ts'
 
 const hourMs = 3_600_000
@@ -79,6 +80,21 @@ test('a spool that is away is one condition: its control socket and its audit lo
   expect(lateMs).toBeLessThan(60_000)
   const { stdout } = await runCli(['audit', '--url', pipeline.gateway.addresses.control])
   expect(stdout).toContain('alerts/test')
+})
+
+test('an outage in the answers of a 200 is one condition', async () => {
+  const service = await startScriptedService(failAll('InternalError'))
+  onTestFinished(() => service.close())
+  const pipeline = await startPipeline({
+    baseUrl: service.url,
+    clock: createFastClock(20),
+    deps: { checkStore: checkInThread },
+    config: configText({ delivery: 'batch: { max_payloads: 2, linger: 20ms }' }),
+  })
+  for (let n = 1; n <= 12; n += 1) await pipeline.publish(`truck-${n}`, messageOf(n))
+  await pipeline.until(() => pipeline.codes().includes('ENDPOINT_UNAVAILABLE'))
+  expect(pipeline.codes()).not.toContain('NOTHING_ACCEPTED')
+  expect(pipeline.condition('ENDPOINT_UNAVAILABLE')?.what).toContain('Data is kept.')
 })
 
 /** Twenty times as fast, and its wall clock is ahead. */
