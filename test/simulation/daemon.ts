@@ -20,6 +20,8 @@ export type Daemon = {
   /** SIGTERM. Resolves when the process has ended; false where something else ended it. */
   stop(): Promise<boolean>
   readonly isRunning: boolean
+  /** It ends its work, and looks at no condition any more. */
+  readonly isStopping: boolean
   /** It takes messages. */
   readonly isReady: boolean
   /** Why processes ended by themselves. */
@@ -70,6 +72,7 @@ export function createDaemon({ machine, env, spoolBounds, log, observe, isExcuse
   const { kernel } = machine
   let gateway: Gateway | null = null
   let running: number | null = null
+  let stoppingLife: number | null = null
   let known: { text: string; loaded: LoadedConfig } | null = null
   const ends: string[] = []
   const counters = { starts: 0, stops: 0 }
@@ -83,6 +86,9 @@ export function createDaemon({ machine, env, spoolBounds, log, observe, isExcuse
     },
     get isRunning() {
       return isAlive()
+    },
+    get isStopping() {
+      return isAlive() && stoppingLife === kernel.life
     },
     get isReady() {
       return isAlive() && gateway?.status().ready === true
@@ -188,6 +194,7 @@ export function createDaemon({ machine, env, spoolBounds, log, observe, isExcuse
     const stopping = isAlive() ? gateway : null
     if (stopping === null) return false
     counters.stops += 1
+    stoppingLife = life
     await stopping.stop('SIGTERM')
     if (life !== kernel.life) return false
     machine.kill()

@@ -485,7 +485,7 @@ function watchEndpoints(world: World): () => void {
 function lookAtEndpoint({ machine: { kernel }, daemon, endpoints }: World, provider: string): void {
   const { life } = kernel
   kernel.at(toldMs, () => {
-    const status = kernel.life === life ? daemon.gateway?.status() : undefined
+    const status = kernel.life === life && !daemon.isStopping ? daemon.gateway?.status() : undefined
     if (status !== undefined) endpoints.told(status, provider, kernel.monotonicMs)
   })
 }
