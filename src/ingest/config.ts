@@ -102,6 +102,7 @@ export type IngestConfig = z.output<typeof ingestSchema>
 
 export { addressText, anyBridgeWarnings } from './bridge-kinds.ts'
 export { defaultPortOf, listenUrlOf, listenUrlText } from './broker/listeners/listen-url.ts'
+export { willBytesMax } from './broker/limits-config.ts'
 export { mqttBridgeSchema } from './bridges/bridge-config.ts'
 
 /** Options of `ingest.broker.limits` that a reload puts in force. */

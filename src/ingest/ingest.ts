@@ -90,7 +90,6 @@ import {
 } from './broker/listeners/listeners.ts'
 
 export { brokerAbilities, checkAnyBridge, type AnyBridgeOptions } from './bridge-kinds.ts'
-export { willBytesMax } from './broker/will-budget.ts'
 export { filtersOf } from './bridges/mqtt-session.ts'
 export type { BridgeOptions } from './bridges/types.ts'
 export { createDeferredMessages, type DeferredCounters } from './remap/deferred-messages.ts'

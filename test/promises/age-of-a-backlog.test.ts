@@ -27,8 +27,8 @@ test('of a batch that the service asks to send much later, no more is said than 
   await pipeline.until(() => pipeline.status().totals.delivered === 1)
   pipeline.sandbox.setFaults({ always: 429, retry_after: 900_000 })
   await pipeline.publish('truck-2', messageOf(2))
-  await pipeline.until(() => pipeline.codes().includes('BATCHES_HELD'))
-  // It accepts no other batch, either.
-  expect(pipeline.condition('BATCHES_HELD')).toMatchObject({ key: 'default|deferred' })
-  expect(pipeline.condition('BATCHES_HELD')?.why).not.toMatch(/accept/)
+  await pipeline.until(() => pipeline.codes().includes('RETRY_AFTER'))
+  // It accepts no other batch, either, and the batch waits for nothing else.
+  expect(pipeline.condition('RETRY_AFTER')?.why).not.toMatch(/accept/)
+  expect(pipeline.codes()).not.toContain('BATCHES_HELD')
 })

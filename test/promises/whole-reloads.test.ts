@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { hashPassword } from '../../src/std/passwords/passwords.ts'
 import { configText } from '../support/config-text.ts'
 import { startHttpReceiver } from '../support/alert-world.ts'
@@ -19,8 +19,11 @@ const codes = (pipeline: Pipeline) => pipeline.status().conditions.map(({ code }
 async function returnCode(pipeline: Pipeline, username: string): Promise<number> {
   const port = Number(new URL(pipeline.gateway.addresses.mqtt[0]!).port)
   const device = await createDevice({ port, clientId: `truck-of-${username}` })
-  onTestFinished(() => device.destroy())
-  return (await device.connect({ username, password: Buffer.from('right') })).returnCode ?? -1
+  const { returnCode = -1 } = await device.connect({ username, password: Buffer.from('right') })
+  // A reload that withdraws the access of most of the connected clients would be refused.
+  device.destroy()
+  await pipeline.until(() => pipeline.status().clients.connections === 0)
+  return returnCode
 }
 
 test('a reload whose device table cannot be read leaves users and receivers of alerts as they were', async () => {

@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { formatSize } from '../../std/quantity.ts'
 import type { Config } from '../../config/config.ts'
-import { willBytesMax } from '../../ingest/ingest.ts'
+import { willBytesMax } from '../../ingest/config.ts'
 
 const MiB = 1024 ** 2
 

@@ -7,6 +7,9 @@ import { connectionLimitFields, topicLimitFields } from './connection-limits/con
 
 const mib = 1024 ** 2
 
+/** Of all wills together (will-budget.ts); `check` counts it in the memory that a config can need. */
+export const willBytesMax = 32 * mib
+
 export const limitsSchema = z
   .strictObject({
     max_connections: z

@@ -6,6 +6,7 @@
 // (`wills_full`), and its client tries again.
 
 import type { ConnectPacket } from './aedes-internals.ts'
+import { willBytesMax } from './limits-config.ts'
 
 export type WillBudget = {
   /** Bytes that the will of this CONNECT takes of the budget; null where there is no room. */
@@ -13,8 +14,6 @@ export type WillBudget = {
   give(bytes: number): void
 }
 
-/** `check` counts it in the memory that a config can need. */
-export const willBytesMax = 32 * 1024 * 1024
 const smallBytes = 1024
 
 export function createWillBudget(bytesMax = willBytesMax): WillBudget {

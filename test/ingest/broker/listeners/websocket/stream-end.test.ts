@@ -92,7 +92,7 @@ describe('the end of a WebSocket', () => {
     client.send({ cmd: 'disconnect' })
     await client.gone()
     expect(client.closeCode()).toBe(1000)
-    expect(endOf(world)).toBe('disconnect')
+    await eventually(() => endOf(world) === 'disconnect')
     const refused = await openWebSocket(world)
     expect(await refused.connect('x'.repeat(300))).toMatchObject({ returnCode: 2 })
     await refused.gone()
