@@ -47,7 +47,7 @@ export type RecordWriter = {
   whenRestored(): Promise<boolean>
   /** Deletes the stored records of these keys; false where that was not possible. Never rejects. */
   deleteStored(keys: readonly string[]): Promise<boolean>
-  /** Writes these records now; those that could not be written wait as any other. Never rejects. */
+  /** Writes these records now. Where that fails, they wait for the next rounds. Never rejects. */
   writeNow(records: readonly DeviceRecord[]): Promise<void>
   counters(): { written: number; waiting: number; unreadable: number; expired: number }
   /** Never rejects. */
@@ -120,6 +120,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     },
     deleteStored: (keys) => write(keys.map(deletionOf), { sync: true }),
     async writeNow(records) {
+      if (records.length === 0) return
       if (!(await write(records.map(put), { sync: true }))) for (const record of records) changed(record)
     },
     counters: () => ({ ...counters, waiting: fresh.size + waiting.size }),

@@ -62,7 +62,7 @@ export type Records = {
 export type RecordsOptions = {
   /** Bytes of receipts in one index block, which is the unit that is dropped. */
   blockReceiptBytesMax: number
-  /** An index block ends so long after its first receipt: few receipts shall not outlive the retention. */
+  /** The age at which an index block ends. A block is deleted as a whole, so an old one keeps old entries. */
   blockAgeMaxMs: number
 }
 

@@ -15,7 +15,8 @@ export const errorCodes = {
   DEVICES_INVALID: 'The device table cannot be read or has invalid rows.',
   DEVICE_LISTED: 'The device table has the device already.',
   PASSWORDS_INVALID: 'A password file cannot be read or has invalid lines.',
-  ACCESS_WITHDRAWN: 'New users or authorities would end most connections, and nobody confirmed it.',
+  ACCESS_WITHDRAWN:
+    'New users or authorities would close the connections of most clients. A person must confirm that.',
   CERTIFICATES_INVALID: 'Certificates of a listener cannot be used.',
   USAGE: 'The command line is wrong.',
   FAULT: 'The gateway has a fault. The process ends; no acknowledged message is lost.',

@@ -1,9 +1,8 @@
 // will-budget.ts: bounds the memory of the wills of all open connections. A will may have nearly the size of
 // a CONNECT, and is kept as long as its connection is open.
 //
-// Bound: `willBytesMax` for all together, counted without the small ones (`smallBytes`), so that clients with
-// large wills keep nobody out whose will is small. Beyond it a CONNECT with a larger will is refused
-// (`wills_full`), and its client tries again.
+// Bound: `willBytesMax` for all together. Wills of at most `smallBytes` do not count and are never refused.
+// At the bound, a CONNECT with a larger will is refused (`wills_full`) and counted; its client tries again.
 
 import type { ConnectPacket } from './aedes-internals.ts'
 import { willBytesMax } from './limits-config.ts'

@@ -204,7 +204,7 @@ function heldFor(held: StateFacts['BATCHES_HELD']): Cause {
       `Reason ${reason}: ${heldReasons[reason]}. Latest: batch ${batchId}: ${sentence(why)}` +
       (requestId === null ? '' : ` requestId ${requestId}.`),
     act: heldActs[reason],
-    // The service asked for the wait, and nobody needs to do anything.
+    // The service asked for the wait. A person has nothing to do.
     ...(reason === 'deferred' && { severity: 'warning' as const }),
     present: batches,
   }

@@ -168,7 +168,7 @@ function claim(
   return { batch, durable }
 }
 
-/** Nobody seals a lane for a gap at its head, where nothing else is pending. */
+/** Where only a gap is pending, no seal comes that would step over it. */
 export async function stepOverGaps(session: Session, lane: Lane): Promise<void> {
   if (lane.gapPayloads > 0 && lane.refs.length === 0) await loadRefs(session, lane)
 }
