@@ -51,6 +51,7 @@ type GatewayOptions = {
   sinkPort: number
   /** With a TLS listener beside the plain one. */
   tls?: boolean
+  lingerMs?: number
 }
 
 /** A gateway with a folder of its own, and the sink that it delivers to. */
@@ -141,7 +142,7 @@ async function writeCertificate(folder: string): Promise<void> {
 type Ports = Record<'mqttPort' | 'tlsPort' | 'opsPort', number>
 
 function configText(options: Ports & GatewayOptions): string {
-  const { sinkPort, tlsPort } = options
+  const { sinkPort, tlsPort, lingerMs = 1000 } = options
   const files = 'tls: { cert: "${file:./cert.pem}", key: "${file:./key.pem}" }'
   const tls = tlsPort === 0 ? '' : `, { url: "mqtts://127.0.0.1:${tlsPort}", ${files} }`
   return `ingest:
@@ -173,7 +174,7 @@ spool: { path: ./spool, max_bytes: 20GiB, min_free_bytes: 1GiB }
 delivery:
   base_url: http://127.0.0.1:${sinkPort}
   credentials: { source: environment }
-  batch: { max_payloads: 500, max_bytes: 1MiB, linger: 1s }
+  batch: { max_payloads: 500, max_bytes: 1MiB, linger: ${lingerMs}ms }
   max_in_flight: 4
   timeout: 30s
 ops: { listen: "127.0.0.1:${options.opsPort}" }

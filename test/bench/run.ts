@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util'
 import { realDisk } from './bench.ts'
 import type { BenchOptions, Figure } from './bench.ts'
 import { measureBacklog } from './figures/backlog.ts'
+import { measureBacklogOfOne, measureDepot, measureIdle } from './figures/depot.ts'
 import { measureDrainLive } from './figures/drain-live.ts'
 import { measureLowRate } from './figures/low-rate.ts'
 import { measureManyConnections } from './figures/many-connections.ts'
@@ -44,6 +45,10 @@ const measures: readonly { yields: readonly string[]; measure: Measure }[] = [
   { yields: ['tls_share'], measure: measureTlsShare },
   { yields: ['idle_memory'], measure: measureIdleMemory },
   { yields: ['low_rate'], measure: measureLowRate },
+  { yields: ['depot_100'], measure: (options) => measureDepot(100, options) },
+  { yields: ['depot_10'], measure: (options) => measureDepot(10, options) },
+  { yields: ['idle'], measure: measureIdle },
+  { yields: ['backlog_1'], measure: measureBacklogOfOne },
   { yields: ['many_connections'], measure: measureManyConnections },
   { yields: ['puback_latency'], measure: measurePubackLatency },
   { yields: ['drain', 'disk', 'resident', 'startup'], measure: measureBacklog },
