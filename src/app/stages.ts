@@ -279,7 +279,8 @@ async function openIncoming(
       clock: { ...clock, now: ourTime.now },
       counters: ingest.counters,
       notListening: devices.notListening,
-      addressOf: ({ sender }) => (sender && ingest.clients.find(sender.clientId)?.address) ?? null,
+      addressOf: ({ sender }) =>
+        (sender && ingest.clients.find(sender.clientId, sender.identity)?.address) ?? null,
       closed: () => closedSources(ingest.messageSources()),
       takesIn: () => spool.holdReason() === null && spool.writeState() !== 'hanging' && isReachable(waysIn()),
       lanes: spool.lanes,

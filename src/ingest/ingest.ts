@@ -105,7 +105,7 @@ export {
   type DecisionCounters,
   type QuarantineDecisions,
 } from './quarantine/quarantine-decisions.ts'
-export { holderText, isShared, type ClientView } from './broker/clients/clients.ts'
+export { isShared, type ClientView } from './broker/clients/clients.ts'
 export type { ReasonCount } from './intake/reason-counter.ts'
 export { createTaps } from './intake/message-tap.ts'
 export type { TapEntry, Taps } from './intake/message-tap.ts'

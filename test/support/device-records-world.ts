@@ -69,7 +69,6 @@ export function clientView(clientId: string, more: Partial<ClientView> = {}): Cl
     takeOvers: 0,
     sharedAt: null,
     sharedFirstAt: null,
-    rival: null,
     refusedMessages: 0,
     messageRefusedFirstAt: null,
     messageRefusedAt: null,

@@ -6,7 +6,7 @@ import { assertNever } from '../../std/assert.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import { deviceStateOf } from '../../domain/device-state.ts'
 import type { DeviceRecordView, Loss, Repeating } from '../../device-records/device-records.ts'
-import { holderText, isShared, type ClientView } from '../../ingest/ingest.ts'
+import { isShared, type ClientView } from '../../ingest/ingest.ts'
 import type { DeviceView } from '../../ops/ops.ts'
 
 /** `topics`: those that sources take, for messages that none took. */
@@ -24,7 +24,6 @@ export function stateOf({ record, mutedUntil = null, mutedBy = null, ...known }:
   const lastAt = record?.lastSeen ?? null
   if (record === null || lastAt === null) {
     if (client !== null && isRefused(client, lastAt)) return refusedState(client, lastAt, now)
-    if (client !== null && client.rival !== null && isShared(client, now)) return sharedState(client, now)
     return withoutRecord('The device table has it, and no message of it has come.', known)
   }
   const { loss } = record
@@ -66,7 +65,7 @@ export function stateOf({ record, mutedUntil = null, mutedBy = null, ...known }:
     case 'not_accepted':
       return of(record.accepted?.at ?? record.firstSeen, refusalOfService(record, now))
     case 'id_shared':
-      return sharedState(client!, now)
+      return sharedState(client!)
     case 'clock_wrong':
       return of(null, clockText(record.skewMs ?? 0))
     case 'no_position':
@@ -105,22 +104,13 @@ function refusalOfService({ accepted, refused }: DeviceRecordView, now: EpochMs)
   return `The service ${since}. Its last answer, ${agoOf(at, now)}: ${bounded(why)} (requestId ${requestId ?? 'none'}).`
 }
 
-function sharedState(client: ClientView, now: EpochMs): State {
-  const { clientId, takeOvers, sharedAt, sharedFirstAt, rival, state, since } = client
+function sharedState(client: ClientView): State {
+  const { clientId, takeOvers, sharedAt, sharedFirstAt } = client
   const id = quote(clientId, 64)
-  if (rival === null || state !== 'connected')
-    return {
-      state: 'id_shared',
-      since: isoTimeOrNull(sharedFirstAt ?? sharedAt),
-      why: `Another client uses its client id ${id}, too: they closed the connections of each other ${takeOvers} times.`,
-    }
   return {
     state: 'id_shared',
-    since: isoTime(since),
-    why:
-      `Its client id ${id} is held by the client that is connected${holderText(client)}, since ${zonedTime(since)}. ` +
-      `Another one comes with it${holderText(rival)} and is refused, the last time ${agoOf(rival.at, now)}. ` +
-      'Give the one that is not this device a client id of its own.',
+    since: isoTimeOrNull(sharedFirstAt ?? sharedAt),
+    why: `Another client uses its client id ${id}, too: they closed the connections of each other ${takeOvers} times.`,
   }
 }
 

@@ -242,7 +242,9 @@ export function clientFor(
 ): ClientView | null {
   const asset = lastSeen === null ? assetId : null
   const last =
-    clients?.find(sender?.clientId ?? name) ?? (asset === null ? null : clients?.find(asset)) ?? null
+    clients?.find(sender?.clientId ?? name, sender?.identity) ??
+    (asset === null ? null : clients?.find(asset)) ??
+    null
   const other = named.get(name) ?? (asset === null ? null : named.get(asset)) ?? null
   if (last === null || other === null) return other ?? last
   const isLater = other.state === 'connected' || isRefused(other, lastSeen)

@@ -79,8 +79,6 @@ export function createStateCounts({ records, clients, now: timeNow }: Deps): Sta
   function addNeverSeen(client: ClientView | null): void {
     now.total += 1
     if (client !== null && isRefused(client, null)) now.states.refused += 1
-    else if (client !== null && client.rival !== null && shared.has(client.clientId))
-      now.states.id_shared += 1
     else now.states[(client?.unnamed ?? null) === null ? 'never_sent' : 'not_mapped'] += 1
   }
 

@@ -59,7 +59,7 @@ type UnreadBytes = {
 
 /** An aedes without subscribers: no retained store, no offline queue, no emitter, no $SYS messages. */
 export class QuietAedes extends Aedes {
-  /** By client id. The types of aedes lack it. */
+  /** By the name of the client (`clientNameOf`). The types of aedes lack it. */
   declare readonly clients: Readonly<Record<string, Client>>
 
   // aedes calls it with or without the sending client before the callback; its types know one form only.
@@ -119,9 +119,9 @@ export function noteDisconnect(client: Client): void {
   internals._disconnected = true
 }
 
-/** The open connection that has the client id. */
-export function connectedClient(aedes: QuietAedes, clientId: string): Client | undefined {
-  return aedes.clients[clientId]
+/** The open connection of the client that has this name. */
+export function connectedClient(aedes: QuietAedes, clientName: string): Client | undefined {
+  return aedes.clients[clientName]
 }
 
 /** The client has sent DISCONNECT. */

@@ -159,8 +159,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   const gateOfClient = new WeakMap<Client, Gate>()
   const gateOf = (client: Client) => gateOfClient.get(client)
   const isStopping = () => stopping
-  const holderOf = (clientId: string) => {
-    const holder = connectedClient(aedes, clientId)
+  const holderOf = (clientName: string) => {
+    const holder = connectedClient(aedes, clientName)
     return holder === undefined ? undefined : gateOf(holder)
   }
   const clients = createClients({ clock: { ...clock, now: deps.ourTime.now }, emit })

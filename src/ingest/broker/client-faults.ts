@@ -77,7 +77,8 @@ export const refusals = {
   no_user_name: 'It gives no user name, and anonymous access is off.',
   bad_credentials: 'Its user name or password is wrong.',
   passwords_busy: 'Too many passwords wait to be checked (ingest.broker.passwords.max_waiting).',
-  client_id_in_use: 'Its client id belongs to a connected client with another identity.',
+  client_id_in_use:
+    'A client with a user or a certificate is connected with its client id, and it gives neither.',
   wills_full: 'Its will has more than 1 KiB, and the wills of all open connections use 32 MiB.',
   authentication_method:
     'It asks for enhanced authentication (MQTT 5, 4.12), which the gateway does not have. Give it a user name and password.',
@@ -99,7 +100,7 @@ export const refusalCures: Partial<Record<RefusalReason | ClientDropReason, stri
   wills_full: 'Shorten the wills of the devices. Those that have short ones are not refused.',
   passwords_busy:
     'The devices try again. If this lasts, give them longer back-off, or raise ingest.broker.passwords.max_waiting.',
-  client_id_in_use: 'Give each device a client id of its own, or give devices that share one the same user.',
+  client_id_in_use: 'Give each device a client id of its own, or give this one the user of the other.',
   tls_client_certificate_untrusted:
     'Check the dates and the authority of the certificates, and add a missing authority to tls.client_ca.',
   connect_too_large: 'Shorten what the devices send, or raise ingest.broker.limits.max_connect_bytes.',

@@ -2,6 +2,7 @@
 // (connection-limits), is the client id free (clients), and is its session stored.
 
 import type { AuthenticateError, Client } from 'aedes'
+import { clientNameOf } from '../../../domain/message.ts'
 import type { Intake } from '../../intake/intake.ts'
 import { isVersion311, replaceConnack } from '../aedes-internals.ts'
 import type { ClientConnect, Clients, Protocol } from '../clients/clients.ts'
@@ -38,11 +39,11 @@ type Deps = {
   wills: Pick<DelayedWills, 'clientConnected'>
   intake: Pick<Intake, 'links'>
   gateOf: (client: Client) => Gate | undefined
-  /** The open connection that has the client id. */
-  holderOf: (clientId: string) => Gate | undefined
+  /** The open connection that aedes has under this name (`clientNameOf`). */
+  holderOf: (clientName: string) => Gate | undefined
 }
 
-/** A client id that an open connection of another identity has. */
+/** A client id that an open connection has which has proved an identity; this one has not. */
 const inUse: Refusal = { reason: 'client_id_in_use', returnCode: 2 }
 /** Between its judgement and its session. */
 const withdrawn: Refusal = { reason: 'bad_credentials', returnCode: 4 }
@@ -61,6 +62,7 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
     const found = gateOf(client)
     if (found === undefined) return
     const gate: Gate = found
+    const { id: clientId } = client
     const { certificateName, address, listener } = gate
     const given = { userName: givenName ?? null, password: password ?? null }
     /** What it has proved: by its certificate, and then as the judgement says. */
@@ -73,18 +75,18 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
       if (judgement.kind === 'refused' || gate.closed) return
       const { identity } = judgement
       proved = identity
-      if (!clients.mayConnect(client.id, identity)) {
+      if (!clients.mayConnect(clientId, identity)) {
         refuseConnect(inUse)
         return
       }
-      const reason = limits.accept(gate.connection, { clientId: client.id, identity, reader: gate })
+      const reason = limits.accept(gate.connection, { clientId, identity, reader: gate })
       if (reason === null) openSession(judgement)
       else refuseConnect({ reason, returnCode: 3 })
     }
 
     function refuseConnect({ reason, returnCode }: Refusal): void {
       const userName = access.shownName({ listener, userName: given.userName })
-      reports.refuse(reason, { clientId: client.id, identity: proved, userName, address })
+      reports.refuse(reason, { clientId, identity: proved, userName, address })
       if (gate.version5 === null) done(Object.assign(new Error(reason), { returnCode }), null)
       else gate.refuse(refusalPacketOf(reason, gate.version5.request))
     }
@@ -92,7 +94,7 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
     function openSession(admitted: Admitted): void {
       const { identity } = admitted
       const opening = sessions.open({
-        clientId: client.id,
+        clientId,
         identity,
         owner: identity ?? shareKeyOf(gate.address),
         start: client.clean ? 'clean' : 'resume',
@@ -105,15 +107,15 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
       )
     }
 
-    /** Another one may have connected with the id meanwhile, or the rules may have changed. */
+    /** The rules may have changed meanwhile. */
     function admit(
       { session, present, expiryMs }: OpenedSession,
       { identity, userName, by }: Admitted,
     ): void {
       const isWithdrawn = !access.mayStay({ listener, admittedBy: by })
-      if (gate.closed || isWithdrawn || !clients.mayConnect(client.id, identity)) {
+      if (gate.closed || isWithdrawn) {
         sessions.closed(session)
-        if (!gate.closed) refuseConnect(isWithdrawn ? withdrawn : inUse)
+        if (!gate.closed) refuseConnect(withdrawn)
         return
       }
       const { version5 } = gate
@@ -121,29 +123,36 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
         sessions.closed(session)
         return
       }
-      gate.link = intake.links.connect(client.id, identity)
+      gate.link = intake.links.connect(clientId, identity)
       gate.link.session = session
       gate.expectReleases(session.unreleasedCount)
       gate.admittedBy = by
-      gate.sender = { clientId: client.id, userName, certificateName, identity, address }
+      gate.sender = { clientId, userName, certificateName, identity, address }
       gate.use = uses.of(versionOf(client, gate), gate.transport)
       gate.use.accepted += 1
       gate.use.open += 1
       gate.traffic = clients.connected(gate.sender, address, protocolOf(client, gate, present))
       wills.clientConnected(gate.sender, present)
       reports.connected(gate)
-      // aedes destroys its socket below.
+      // aedes ends the connection that has the name below, and that of an anonymous client is ended here.
+      client.id = clientNameOf({ clientId, identity })
       holderOf(client.id)?.replaced()
+      if (identity !== null) endAnonymous(holderOf(clientId))
       // MQTT 3.1 has no such flag. aedes reads it before `done` returns.
       sessionPresent = present && version5 === null && isVersion311(client)
       done(null, true)
+    }
+
+    function endAnonymous(holder: Gate | undefined): void {
+      holder?.replaced()
+      holder?.client.close()
     }
 
     /** Its CONNACK takes the place of that of aedes. False where the client has no room for it. */
     function answerVersion5(version5: Version5, sessionPresent: boolean, sessionExpiryMs: number): boolean {
       const { request } = version5
       const granted = { sessionExpiryMs, keepaliveMs: gate.keepaliveMs, sessionPresent }
-      const connack = acceptingConnack({ request, ...granted, clientId: client.id }, terms)
+      const connack = acceptingConnack({ request, ...granted, clientId }, terms)
       if (connack === null) {
         const detail = `It takes packets of ${request.packetBytesMax} bytes, and CONNACK is larger.`
         gate.drop('packet_too_large', detail)

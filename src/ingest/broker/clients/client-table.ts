@@ -23,14 +23,12 @@ export type Client = { -readonly [Key in keyof ClientView]: ClientView[Key] } & 
 export type ClientTable = {
   find(key: string): Client | null
   /** Creates it without keeping it. */
-  create(clientId: string, key?: string): Client
+  create(clientId: string, key: string): Client
   /** It has a connection. */
   open(client: Client): void
   /** It has none. */
   close(client: Client): void
   changed(client: Client): void
-  /** The one with a connection. */
-  holder(clientId: string): Client | undefined
   all(): Iterable<Client>
   takeChanged(most: number): readonly ChangedClient[]
   restore(clients: Iterable<StoredClient>): void
@@ -62,7 +60,6 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
     },
     close,
     changed: changes.changed,
-    holder: (clientId) => opened.get(clientId),
     all,
     takeChanged,
     restore,
@@ -127,12 +124,11 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
     startedAt += byMs
     for (const client of all()) {
       isMoved = false
-      const { since, rival, fault, unnamed } = client
+      const { since, fault, unnamed } = client
       Object.assign(client, {
         since: moved(since),
         sharedAt: moved(client.sharedAt),
         sharedFirstAt: moved(client.sharedFirstAt),
-        rival: rival && { ...rival, at: moved(rival.at) },
         messageRefusedFirstAt: moved(client.messageRefusedFirstAt),
         messageRefusedAt: moved(client.messageRefusedAt),
         refusedFirstAt: moved(client.refusedFirstAt),
@@ -157,7 +153,7 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
     }
   }
 
-  function create(clientId: string, key: string = clientId): Client {
+  function create(clientId: string, key: string): Client {
     return {
       key,
       isStored: false,
@@ -173,7 +169,6 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
       takeOvers: 0,
       sharedAt: null,
       sharedFirstAt: null,
-      rival: null,
       refusedMessages: 0,
       messageRefusedFirstAt: null,
       messageRefusedAt: null,

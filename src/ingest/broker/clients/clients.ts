@@ -6,11 +6,15 @@
 //   lost           its connection ended in another way: a will says so, and so does a silent network
 //   refused        it was never admitted
 //
-// A client id belongs to the identity of its open connection: another identity cannot take it over. An
-// anonymous client has no identity, so a client that proves one may take over from it. The same identity may
-// always: that is how a device comes back whose old connection is still open. Two devices with one client id
-// take over from each other without end; `sharedMin` times in `sharedWindowMs` raise a condition, which each
-// further one keeps open.
+// A client is its client id and its identity together: nobody can keep another identity out, or take over
+// from it, by its client id. The same identity may always take over: that is how a device comes back
+// whose old connection is still open. An anonymous client has no identity: one that proves an identity
+// takes over from it, and it cannot take over from one that has. Two devices with one client id and one
+// identity, or none, take over from each other without end; `sharedMin` times in `sharedWindowMs` raise a
+// condition, which each further one keeps open.
+//
+// The record of a client has its client id as its key. Where another identity is connected with that id,
+// it is the name of both (`clientNameOf`).
 //
 // A connection that ends before its CONNECT was read has no client id: it is known by its address.
 //
@@ -22,7 +26,7 @@
 import type { Clock, EpochMs } from '../../../std/clock.ts'
 import { quote } from '../../../std/quote.ts'
 import type { Emit } from '../../../domain/event.ts'
-import type { Sender, UnnamedMessage } from '../../../domain/message.ts'
+import { clientNameOf, type Sender, type UnnamedMessage } from '../../../domain/message.ts'
 import type { ChangedClient, StoredClient } from './changed-clients.ts'
 import { addressKey, createClientTable, viewOf, type Client } from './client-table.ts'
 import type { ClientTraffic, ClientView } from './types.ts'
@@ -30,12 +34,13 @@ import type { ClientTraffic, ClientView } from './types.ts'
 export type { ClientConnect, ClientView } from './types.ts'
 
 type Fault = { reason: string; detail: string }
+type Named = Pick<Sender, 'clientId' | 'identity'>
 
 /** Of a connection. */
 export type Protocol = Pick<ClientView, 'protocol' | 'connect'>
 
 export type Clients = {
-  /** Whether a client with this identity may have the client id. */
+  /** Not while one with an identity has the client id, and this one has none. */
   mayConnect(clientId: string, identity: string | null): boolean
   /** It was admitted; an earlier connection with its id is about to end. The result counts what it sends. */
   connected(sender: Sender, address: string | null, used?: Partial<Protocol>): ClientTraffic
@@ -53,7 +58,8 @@ export type Clients = {
   messageRefused(sender: Sender, fault: Fault): void
   /** It sent a message that gave no payload and names no device. */
   unnamed(sender: Sender, message: UnnamedMessage): void
-  find(clientId: string): ClientView | null
+  /** `identity`: where several have the client id, the one that proved it. */
+  find(clientId: string, identity?: string | null): ClientView | null
   /** The one with this user name or identity that connected, or was refused, last. */
   findUser(name: string): ClientView | null
   /** What is known of an address without a client id. */
@@ -104,14 +110,17 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     mayConnect,
     connected,
     ended,
-    isConnected: (sender) => table.holder(sender.clientId)?.sender === sender,
+    isConnected: (sender) => connectedAs(sender)?.sender === sender,
     isBack,
     willCame,
     refused,
     dropped,
     messageRefused,
     unnamed,
-    find: viewAt,
+    find(clientId, identity = null) {
+      const client = recordOf({ clientId, identity })
+      return client === null ? null : viewOf(client)
+    },
     findUser(name) {
       const last = lastOf(name)
       return last === null ? null : viewOf(last)
@@ -152,8 +161,27 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
   }
 
   function mayConnect(clientId: string, identity: string | null): boolean {
-    const holder = table.holder(clientId)
-    return holder === undefined || holder.identity === null || holder.identity === identity
+    return identity !== null || (connectedAs({ clientId, identity })?.identity ?? null) === null
+  }
+
+  function recordOf({ clientId, identity }: Named): Client | null {
+    const own = identity === null ? null : table.find(clientNameOf({ clientId, identity }))
+    if (own !== null) return own
+    const first = table.find(clientId)
+    const isOther = first?.state === 'connected' && identity !== null && first.identity !== null
+    return isOther && first.identity !== identity ? null : first
+  }
+
+  function recordFor(client: Named): Client {
+    const known = recordOf(client)
+    if (known !== null) return known
+    const { clientId } = client
+    return table.create(clientId, table.find(clientId) === null ? clientId : clientNameOf(client))
+  }
+
+  function connectedAs(client: Named): Client | null {
+    const record = recordOf(client)
+    return record?.state === 'connected' ? record : null
   }
 
   function connected(
@@ -161,8 +189,8 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     address: string | null,
     { protocol = null, connect = null }: Partial<Protocol> = {},
   ): ClientTraffic {
-    const { clientId, identity, userName } = sender
-    const client = table.find(clientId) ?? table.create(clientId)
+    const { identity, userName } = sender
+    const client = recordFor(sender)
     const isTakeOver = client.state === 'connected'
     Object.assign(client, {
       sender,
@@ -174,7 +202,6 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
       state: 'connected',
       since: clock.now(),
       willCame: false,
-      rival: null,
       refusedFirstAt: null,
       refusedAt: null,
       traffic: { messages: 0, subscriptions: 0 },
@@ -205,7 +232,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
   }
 
   function ended(sender: Sender, withDisconnect: boolean): void {
-    const client = table.holder(sender.clientId)
+    const client = connectedAs(sender)
     // The connection of another one that took over stays.
     if (client?.sender !== sender) return
     client.state = withDisconnect ? 'disconnected' : 'lost'
@@ -215,12 +242,12 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
   }
 
   function isBack(sender: Sender): boolean {
-    const holder = table.holder(sender.clientId)
-    return holder !== undefined && holder.sender !== sender && holder.identity === sender.identity
+    const holder = connectedAs(sender)
+    return holder !== null && holder.sender !== sender && holder.identity === sender.identity
   }
 
   function willCame(sender: Sender): void {
-    const client = table.find(sender.clientId)
+    const client = recordOf(sender)
     // Just before or after the end of its connection. After a take-over it says nothing.
     if (client?.sender !== sender) return
     client.willCame = true
@@ -233,8 +260,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
   ): void {
     const id = clientId ?? ''
     if (id === '' && address === null) return
-    const key = id === '' ? addressKey(address ?? '') : id
-    const client = table.find(key) ?? table.create(id, key)
+    const client = id === '' ? atAddress(address ?? '') : recordFor({ clientId: id, identity })
     if (client.state === 'connected') {
       refusedOther(client, { identity, address }, fault)
       return
@@ -257,22 +283,20 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
   ): void {
     const other = holderText({ identity, address })
     note(client, { reason, detail: other === '' ? detail : `${detail} Another client came with it${other}.` })
-    if (identity === null) return
-    const own = lastOf(identity)
-    if (own === null) client.rival = { identity, address, at: clock.now() }
-    if (own === null || own.state === 'connected') return
-    note(own, { reason, detail: `${detail} It is connected${holderText(client)}.` })
-    own.refusedAt = clock.now()
-    own.refusedFirstAt ??= own.refusedAt
   }
 
-  function dropped({ clientId }: Sender, fault: Fault): void {
-    const client = table.find(clientId)
+  function atAddress(address: string): Client {
+    const key = addressKey(address)
+    return table.find(key) ?? table.create('', key)
+  }
+
+  function dropped(sender: Sender, fault: Fault): void {
+    const client = recordOf(sender)
     if (client !== null) note(client, fault)
   }
 
-  function messageRefused({ clientId }: Sender, fault: Fault): void {
-    const client = table.find(clientId)
+  function messageRefused(sender: Sender, fault: Fault): void {
+    const client = recordOf(sender)
     if (client === null) return
     client.refusedMessages += 1
     note(client, fault)
@@ -280,8 +304,8 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     client.messageRefusedFirstAt ??= client.messageRefusedAt
   }
 
-  function unnamed({ clientId }: Sender, { topic, detail, ...message }: UnnamedMessage): void {
-    const client = table.find(clientId)
+  function unnamed(sender: Sender, { topic, detail, ...message }: UnnamedMessage): void {
+    const client = recordOf(sender)
     if (client === null) return
     const at = clock.now()
     client.unnamed ??= {
@@ -313,30 +337,19 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
   }
 }
 
-/** By two that close the connections of each other, or by one that keeps another out. */
-export function isShared(
-  { sharedAt, rival, state }: Pick<ClientView, 'sharedAt' | 'rival' | 'state'>,
-  now: EpochMs,
-): boolean {
-  const isRecent = (at: EpochMs | null) => at !== null && Math.abs(now - at) < sharedMs
-  return isRecent(sharedAt) || (state === 'connected' && isRecent(rival?.at ?? null))
+/** By two that close the connections of each other. */
+export function isShared({ sharedAt }: Pick<ClientView, 'sharedAt'>, now: EpochMs): boolean {
+  return sharedAt !== null && Math.abs(now - sharedAt) < sharedMs
 }
 
 /** ` as "spare" from 10.0.0.9`. */
-export function holderText({ identity, address }: Pick<ClientView, 'identity' | 'address'>): string {
+function holderText({ identity, address }: Pick<ClientView, 'identity' | 'address'>): string {
   const as = identity === null ? '' : ` as ${quote(identity, 64)}`
   return address === null ? as : `${as} from ${address}`
 }
 
-function seemsWithoutDevice({
-  refusedAt,
-  messageRefusedAt,
-  unnamed,
-  rival,
-  state,
-  traffic,
-}: Client): boolean {
-  if (refusedAt !== null || messageRefusedAt !== null || unnamed !== null || rival !== null) return true
+function seemsWithoutDevice({ refusedAt, messageRefusedAt, unnamed, state, traffic }: Client): boolean {
+  if (refusedAt !== null || messageRefusedAt !== null || unnamed !== null) return true
   return state === 'connected' && traffic.messages === 0
 }
 

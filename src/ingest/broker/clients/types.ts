@@ -27,8 +27,6 @@ export type ClientView = {
   readonly sharedAt: EpochMs | null
   /** Since when they do that, without ten minutes in between. */
   readonly sharedFirstAt: EpochMs | null
-  /** The last one that came with its id and did not get in; null where none did since it connected. */
-  readonly rival: ClientRival | null
   /** Messages that a rule did not allow. */
   readonly refusedMessages: number
   /** The first and the last of them; null where there was none. */
@@ -44,9 +42,6 @@ export type ClientView = {
   /** Its messages that gave no payload and name no device; null where there are none. */
   readonly unnamed: Readonly<UnnamedMessages> | null
 }
-
-/** Of a client that is known by no id of its own: the id may be that of its device. */
-export type ClientRival = { identity: string; address: string | null; at: EpochMs }
 
 /** `messages`: those that it sent, wills left out. `subscriptions`: topic filters that it subscribed to. */
 export type ClientTraffic = { messages: number; subscriptions: number }

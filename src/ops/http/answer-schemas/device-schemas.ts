@@ -39,13 +39,6 @@ const client = record({
     'When it and another client with its id last closed the connection of each other.',
   ),
   sharedFirstAt: timeOrNull().describe('Since when they do that.'),
-  rival: record({
-    identity: z.string().describe('Name that it proved.'),
-    address: textOrNull().describe('Its address.'),
-    at: time().describe('When it came last.'),
-  })
-    .nullable()
-    .describe('A client that came with its id since it connected, and was refused.'),
   refusedMessages: count().describe('Messages that a rule did not allow.'),
   messageRefusedFirstAt: timeOrNull().describe('When the first of them came.'),
   messageRefusedAt: timeOrNull().describe('When the last of them came.'),

@@ -79,13 +79,13 @@ describe('a message with RETAIN', () => {
 })
 
 describe('a client id', () => {
-  test('two that connect in the same moment: one gets it', async () => {
+  test('two identities that connect with it in the same moment both get in', async () => {
     await using world = await openIngest(auto(), accessOf(false))
     const both = await Promise.all([world.connection('truck-7'), world.connection('truck-7')])
     const codes = await Promise.all(
       both.map(async (device, index) => (await device.connect(asUser(users[index]!))).returnCode),
     )
-    expect(codes.toSorted((a, b) => (a ?? 0) - (b ?? 0))).toEqual([0, 2])
+    expect(codes.toSorted((a, b) => (a ?? 0) - (b ?? 0))).toEqual([0, 0])
   })
 })
 
@@ -248,27 +248,46 @@ describe('what is known of clients', () => {
     }
   })
 
-  test('a client that comes with the id of a connected one is refused, and the other one says who it was', () => {
+  test('an anonymous client that comes with the id of a connected one is refused, and that one says who it was', () => {
     const { clients } = open()
-    const [own, other] = [
-      { ...senderOf('truck-8'), identity: 'user-8' },
-      { ...senderOf('truck-7'), identity: 'user-7' },
-    ]
-    clients.connected(own, null)
-    clients.ended(own, false)
-    clients.connected(other, null)
-    const refused = { clientId: 'truck-7', identity: 'user-8', address: '10.0.0.8' }
+    clients.connected({ ...senderOf('truck-7'), identity: 'user-7' }, null)
+    expect(clients.mayConnect('truck-7', null)).toBe(false)
+    const refused = { clientId: 'truck-7', identity: null, address: '10.0.0.8' }
     clients.refused(refused, { reason: 'client_id_in_use', detail: 'd.' })
     expect(clients.find('truck-7')).toMatchObject({
       state: 'connected',
       refusedAt: null,
-      fault: { detail: 'd. Another client came with it as "user-8" from 10.0.0.8.' },
+      fault: { detail: 'd. Another client came with it from 10.0.0.8.' },
     })
-    expect(clients.find('truck-8')).toMatchObject({
-      state: 'lost',
-      refusedAt: expect.any(Number) as number,
-      fault: { reason: 'client_id_in_use', detail: 'd. It is connected as "user-7".' },
-    })
+  })
+
+  test('two identities with one client id are two clients, also after a restart', () => {
+    const { clients } = open()
+    const senderOfUser = (identity: string) => ({ ...senderOf('truck-7'), identity })
+    const [own, other] = [senderOfUser('user-7'), senderOfUser('user-8')]
+    clients.connected(other, '10.0.0.8')
+    expect(clients.mayConnect('truck-7', 'user-7')).toBe(true)
+    clients.refused({ clientId: 'truck-7', identity: 'user-7', address: '10.0.0.7' }, fault)
+    clients.connected(own, '10.0.0.7')
+    clients.messageRefused(own, fault)
+    clients.ended(other, true)
+    const expectBoth = (found: typeof clients, states: [string, string]) => {
+      expect(found.find('truck-7', 'user-7')).toMatchObject({ state: states[0], address: '10.0.0.7' })
+      expect(found.find('truck-7', 'user-8')).toMatchObject({
+        state: states[1],
+        address: '10.0.0.8',
+        fault: null,
+      })
+    }
+    expectBoth(clients, ['connected', 'disconnected'])
+    expect(clients.takeOvers()).toBe(0)
+    const stored = clients.takeChanged(10).map(({ key, view }) => ({ key, view: view!, savedAt: 0 }))
+    const { clients: next } = open()
+    next.restore(stored)
+    expectBoth(next, ['disconnected', 'disconnected'])
+    // Neither takes the record of the other one.
+    next.connected(own, '10.0.0.7')
+    expectBoth(next, ['connected', 'disconnected'])
   })
 
   test('an admitted client that is refused later says so, until it connects again', () => {
