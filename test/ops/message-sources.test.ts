@@ -34,6 +34,7 @@ const broker: MessageSourceStatus = {
   acked: 5,
   outstanding: 2,
   redelivered: null,
+  lost: null,
   retainedIgnored: 0,
   propertiesSkipped: 0,
   lag: null,
@@ -64,6 +65,7 @@ const fleet: MessageSourceStatus = {
     { partition: 'fleet.1', member: 'gw-1', role: 'standby', outstanding: 0, lag: null },
   ],
   lag: 7,
+  lost: 0,
 }
 
 /** What `/status` has of them, and the samples of the metrics, by the end of their names. */
@@ -109,6 +111,7 @@ describe('message sources', () => {
       losses_total: ['depot 6', 'fleet 6'],
       outstanding: ['depot 2', 'fleet 2'],
       lag: ['fleet 7'],
+      lost_total: ['fleet 0'],
       partitions_active: ['fleet 1'],
       connections: ['depot 2', 'fleet 2'],
       connections_open: ['depot 2', 'fleet 2'],

@@ -168,6 +168,7 @@ export function createScriptedEngine({ partitions = 2, windowMax = 100 } = {}): 
         url: null,
         links: [{ ...link, state: isDown ? 'waiting' : 'connected' }],
         lag: null,
+        lost: 0,
         retainedIgnored: 0,
         partitions: [],
       }),

@@ -200,7 +200,7 @@ export function amqpOptions(config: AmqpBridgeConfig): AmqpOptions {
     ...timeOptions(config, 1000),
     unheardAfterMs: Math.min(config.silent_after, unheardMs),
     messageBytesMax: config.max_message_bytes,
-    depthEveryMs: 10_000,
+    depthEveryMs: 3000,
     nameTakenAfterMs: 60_000,
   }
 }

@@ -57,6 +57,7 @@ import type {
   PartitionView,
 } from '../message-sources/message-sources.ts'
 import { nodesText } from './amqp-address.ts'
+import { EngineLosses } from '../message-sources/engine-losses.ts'
 import { SourceRisks } from '../message-sources/source-risks.ts'
 import { emptyMessage } from '../message-sources/source-message.ts'
 import { readDelivery } from './amqp-delivery.ts'
@@ -66,6 +67,7 @@ import { inboxQueue, parkedQueue, partitionQueues } from './queue-names.ts'
 import { createQueueLink, type QueueLink } from './queue-link/queue-link.ts'
 import { createTopicTranslation } from './topic-translation.ts'
 import { createMemberName } from './queue-topology/member-name.ts'
+import type { QueueTakes } from './queue-topology/queue-depths.ts'
 import { createTopologyLink } from './queue-topology/topology-link.ts'
 import type { AmqpCredentials, AmqpOptions } from './types.ts'
 
@@ -91,7 +93,11 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
   }
   const topics = createTopicTranslation(options.topics)
   const risks = new SourceRisks(deps, options.name)
-  const topology = createTopologyLink({ ...deps, risks, credentials, asked: noteRoles }, options)
+  const lost = new EngineLosses({ ...deps, risks }, options)
+  const topology = createTopologyLink(
+    { ...deps, risks, lost, takesOf, credentials, asked: noteRoles },
+    options,
+  )
   const memberName = createMemberName({ ...deps, risks, credentials }, options)
   let wanted = 0
   let stopping = false
@@ -145,6 +151,11 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
       const from = partition.holds === 'parked' ? readingParked : reading
       feed.take(partition, delivery.fields.deliveryTag, readDelivery(delivery, message, from))
     }
+  }
+
+  function takesOf(queue: string): QueueTakes {
+    const link = queue === inboxQueue(options.prefix) ? distributor : links.find((one) => one.queue === queue)
+    return link?.takes() ?? { consumer: null, deliveries: 0, open: 0, idles: 0 }
   }
 
   /** AMQP does not say which consumer is the active one, and counts no other one. */
@@ -222,6 +233,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
         links: [...links.map((link) => link.view()), ...(distributor === null ? [] : [distributor.view()])],
         partitions,
         lag: lags.length === 0 ? null : lags.reduce((sum, lag) => sum + lag, 0),
+        lost: lost.total(),
         retainedIgnored: 0,
       }
     },

@@ -22,6 +22,7 @@ import { newPartition } from '../message-sources/partition.ts'
 import type { SourceRisks } from '../message-sources/source-risks.ts'
 import { redeliveredHeader, routingKeyHeader } from './amqp-delivery.ts'
 import { createConfirmedPublisher } from './confirmed-publisher.ts'
+import type { QueueTakes } from './queue-topology/queue-depths.ts'
 import { createQueueLink } from './queue-link/queue-link.ts'
 import { inboxQueue, partitionOf, partitionQueues } from './queue-names.ts'
 import type { TopicTranslation } from './topic-translation.ts'
@@ -34,6 +35,7 @@ export type Distributor = {
   close(): Promise<void>
   view(): LinkView
   outstanding(): number
+  takes(): QueueTakes
   /** Messages that were distributed, since the start. */
   distributed(): number
 }
@@ -179,6 +181,7 @@ export function createDistributor(deps: Deps, options: AmqpOptions): Distributor
       return { ...link.view(), ...(detail !== undefined && { lastFault: detail, lastAct: act ?? null }) }
     },
     outstanding: () => tags.length,
+    takes: link.takes,
     distributed: () => distributed,
   }
 }

@@ -136,6 +136,7 @@ export function createMqttBridge(deps: BridgeDeps, options: BridgeOptions): Mqtt
       links: links.map((link) => link.view()),
       partitions: [],
       lag: null,
+      lost: null,
       retainedIgnored: links.reduce((sum, link) => sum + link.retainedIgnored(), 0),
     }),
   }

@@ -178,6 +178,7 @@ export function jetstreamOptions(config: JetStreamBridgeConfig): JetStreamOption
     provision: config.provision,
     window: config.window,
     ...timeOptions(config, 250),
+    watchEveryMs: 2000,
     lookEveryMs: 30_000,
     unheardAfterMs: Math.min(config.silent_after, unheardMs),
     messageBytesMax: config.max_message_bytes,

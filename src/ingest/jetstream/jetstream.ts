@@ -16,6 +16,7 @@
 //   stream-setup/           stream, durables, bucket: checked, or created with `provision: true`; the mapping
 //   members/                which member takes which partition: leases in a bucket of NATS
 //   owned-partitions.ts     runs what this member owns
+//   partition-backlogs.ts   what waits in the partitions, and what NATS removed of it
 //   jetstream-parking/      queues of custody `delivered`
 //   partition-consumer/     one partition: what is outstanding first, then pulls; starts over when in doubt
 //   delivered-message.ts    what JetStream says of a message; message-reader.ts: as the intake takes it
@@ -46,6 +47,7 @@
 import { randomUUID } from 'node:crypto'
 import { every, type CancelTimer, type Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
+import { EngineLosses } from '../message-sources/engine-losses.ts'
 import type { MessageFeed, MessageSource } from '../message-sources/message-sources.ts'
 import { probeMapping } from './stream-setup/mapping-check.ts'
 import { createMembers, type Members } from './members/members.ts'
@@ -54,7 +56,7 @@ import type { Connection } from './nats-connection.ts'
 import type { NatsFault } from './nats-faults.ts'
 import { createNatsLink, type NatsLink } from './nats-link.ts'
 import { createJetStreamParking } from './jetstream-parking/jetstream-parking.ts'
-import { createOwnedPartitions } from './owned-partitions.ts'
+import { createOwnedPartitions, type OwnedPartitions } from './owned-partitions.ts'
 import { createSetupReport } from './stream-setup/setup-report.ts'
 import {
   ackWaitMs,
@@ -63,6 +65,7 @@ import {
   ensureStream,
   streamFindings,
 } from './stream-setup/stream-setup.ts'
+import { PartitionBacklogs } from './partition-backlogs.ts'
 import type { JetStreamOptions, NatsCredentials } from './types.ts'
 
 export type { JetStreamOptions } from './types.ts'
@@ -86,6 +89,7 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
   const { name: messageSource } = options
   const credentials: NatsCredentials = { ...options }
   const report = createSetupReport(deps, options)
+  const lost = new EngineLosses({ ...deps, risks: report.found }, options)
   let wanted = 0
   let isAccepting = false
   let isReleased = false
@@ -104,7 +108,14 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     { ...options, instance: randomUUID() },
   )
   const link: NatsLink = createNatsLink({ ...deps, credentials, prepare, opened }, options)
-  const partitions = createOwnedPartitions({ clock, report, members, link }, options)
+  const waiting = new PartitionBacklogs(
+    { clock, lost, owners: members.owners, replaced: (partition) => partitions.end(partition) },
+    options,
+  )
+  const partitions: OwnedPartitions = createOwnedPartitions(
+    { clock, report, members, link, waiting },
+    options,
+  )
   const parking =
     options.custody === 'delivered'
       ? createJetStreamParking(
@@ -155,10 +166,12 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     const leave = members.join(connection)
     const end = parking?.join(connection)
     const endLooks = keepPrepared(connection)
+    const endWatch = waiting.watch(connection)
     return () => {
       leave()
       end?.()
       endLooks()
+      endWatch()
     }
   }
 
@@ -250,7 +263,8 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
       url: urlsText(options),
       links: [link.view()],
       partitions: partitions.view(),
-      lag: partitions.lag(),
+      lag: waiting.lag(),
+      lost: lost.total(),
       retainedIgnored: 0,
     }),
   }

@@ -16,6 +16,7 @@ import {
 } from './partition-consumer/partition-consumer.ts'
 import type { SetupReport } from './stream-setup/setup-report.ts'
 import { createDurable, durableFinding } from './stream-setup/stream-setup.ts'
+import type { PartitionBacklogs } from './partition-backlogs.ts'
 import type { JetStreamOptions } from './types.ts'
 
 export type OwnedPartitions = {
@@ -24,6 +25,8 @@ export type OwnedPartitions = {
   /** Each durable exists, or it is reported. */
   ensureDurables(connection: Connection): Promise<void>
   own(owned: ReadonlySet<number>): void
+  /** Its durable is another one: nothing more is acknowledged of what the one before delivered. */
+  end(partition: number): void
   settle(partition: number, limitMs: number): Promise<void>
   settleAll(limitMs: number): Promise<void>
   /** Nothing more is taken; what was taken is acknowledged. */
@@ -34,14 +37,18 @@ export type OwnedPartitions = {
   /** Null where it is over. */
   epochOf(partition: Partition): Epoch | null
   view(): PartitionView[]
-  /** Null while the state of a partition is not known. */
-  lag(): number | null
 }
 
-type Deps = { clock: Clock; report: SetupReport; members: Members; link: NatsLink }
+type Deps = {
+  clock: Clock
+  report: SetupReport
+  members: Members
+  link: NatsLink
+  waiting: PartitionBacklogs
+}
 
 export function createOwnedPartitions(
-  { clock, report, members, link }: Deps,
+  { clock, report, members, link, waiting }: Deps,
   options: JetStreamOptions,
 ): OwnedPartitions {
   const consumers: PartitionConsumer[] = []
@@ -112,14 +119,20 @@ export function createOwnedPartitions(
     )
     const creates = !isThere && options.provision
     if (creates) {
+      // An acknowledgement for the one before would move the new one past messages that it has not delivered.
+      end(partition)
       const { state } = await connection.jsm.streams.info(options.stream)
       await createDurable(connection, options, partition)
       // NATS numbers also what it did not store.
-      report.created(partition, seen.has(partition) ? null : state.last_seq - state.messages)
+      if (!seen.has(partition) && state.last_seq > state.messages) report.created(partition)
     }
     report.missing(partition, !isThere && !creates)
     if (isThere || creates) seen.add(partition)
     return creates
+  }
+
+  function end(partition: number): void {
+    consumers[partition]?.epoch()?.end('ended')
   }
 
   function own(owned: ReadonlySet<number>): void {
@@ -144,14 +157,14 @@ export function createOwnedPartitions(
   }
 
   function partitionView(consumer: PartitionConsumer, partition: number): PartitionView {
-    const { state, outstanding, lag } = consumer.view()
+    const { state, outstanding } = consumer.view()
     const isOwned = (members.owners()[partition] ?? null) !== null
     return {
       partition: durableName(options, partition),
       member: options.member,
       role: state !== 'waiting' ? 'active' : isOwned ? 'standby' : null,
       outstanding,
-      lag,
+      lag: waiting.lagOf(partition),
     }
   }
 
@@ -159,6 +172,7 @@ export function createOwnedPartitions(
     open,
     ensureDurables,
     own,
+    end,
     settle: async (partition, limitMs) => consumers[partition]?.settle(limitMs),
     async settleAll(limitMs) {
       await Promise.all(consumers.map((consumer) => consumer.settle(limitMs)))
@@ -177,10 +191,5 @@ export function createOwnedPartitions(
       return epoch?.partition === partition ? epoch : null
     },
     view: () => consumers.map(partitionView),
-    lag() {
-      const lags = consumers.map((consumer) => consumer.view().lag)
-      const known = lags.filter((lag) => lag !== null)
-      return known.length === lags.length ? known.reduce((sum, lag) => sum + lag, 0) : null
-    },
   }
 }

@@ -48,6 +48,8 @@ export type JetStreamOptions = NatsCredentials & {
   reconnectMaxMs: number
   /** If there is no room for this time, the partitions are given to other members. */
   pauseAfterMs: number
+  /** How often the partitions are asked for what waits in them. */
+  watchEveryMs: number
   /** Settings of NATS that nothing else notices are looked at again so often. */
   lookEveryMs: number
   silentAfterMs: number

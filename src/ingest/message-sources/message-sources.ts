@@ -196,6 +196,7 @@ export function embeddedBroker(
     links: [],
     partitions: [],
     lag: null,
+    lost: null,
     retainedIgnored: 0,
     received: received - sum('received'),
     acked: acked - sum('acked'),

@@ -193,6 +193,8 @@ export type SourceView = {
   partitions: readonly PartitionView[]
   /** Messages that wait at the server; null where it does not say. */
   lag: number | null
+  /** Messages that the server removed before a gateway took them, since the start; null as above. */
+  lost: number | null
   retainedIgnored: number
 }
 

@@ -138,7 +138,7 @@ const losing: ReadonlySet<SourceRisk> = new Set([
   'filter_refused',
   'oversized',
   'queue_missing',
-  'queue_deleted',
+  'engine_lost_messages',
   'exchange_missing',
   'not_declared',
   'durable_missing',
@@ -173,17 +173,18 @@ const riskActs: Record<SourceRisk, string> = {
   small_window:
     'Raise the window at the broker: max_inflight_messages 1000 for Mosquitto, mqtt.prefetch = 1000 for RabbitMQ.',
   queue_missing: 'Set provision: true, or create the queue; `check --connect` prints the command.',
-  queue_deleted: 'Find out who deleted the queue, and take that right away. It is shown for an hour.',
   queue_differs:
     'Change the option of the bridge, or empty and delete the queue, so that it can be declared again.',
   exchange_missing: 'Set provision: true, or create the exchange; `check --connect` prints the command.',
   not_declared: 'Give the user the right to configure, or set provision: false and declare it yourself.',
+  engine_lost_messages:
+    'Find out who purges or deletes queues, durables or streams, and take that right away. Remove limits (max_msgs, ' +
+    'max_age, policies) that drop what waits. Devices do not send it again. It is shown for a day.',
   blocked: 'Free memory or disk space of the node (`rabbitmq-diagnostics alarms`).',
   stream_settings: 'Change the stream with `nats stream edit`; `check --connect` prints the command.',
   durable_missing: 'Set provision: true, or create the durable; `check --connect` prints the command.',
   durable_differs: 'Change the durable with `nats consumer edit`, or set another prefix.',
-  durable_created:
-    'Find out who deleted the durable, or let devices connect after the first start. It is shown for an hour.',
+  durable_created: 'Let devices connect after the first start of a gateway. It is shown for an hour.',
   custody_deleted: 'Find out who deleted the stream, and take that right away. It is shown for a day.',
   mapping_differs: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
   partition_mixed: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',

@@ -130,6 +130,10 @@ export const messageSources = list(
       'Messages that wait at RabbitMQ or NATS, for all gateways of the group; nothing where the server does not say.',
       'gateway_message_source_lag',
     ),
+    lost: countOrNull(
+      'Messages that RabbitMQ or NATS removed before a gateway took them (a purge, a limit, a deleted queue), at least; nothing for others.',
+      'gateway_message_source_lost_total',
+    ),
     lastMessageAt: timeOrNull(
       'When the last message of a bridge came.',
       'gateway_message_source_last_message_timestamp_seconds',

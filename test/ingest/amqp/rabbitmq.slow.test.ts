@@ -1,5 +1,6 @@
 // Bridges to a real RabbitMQ 3.10 of this machine, and 4.0 where test/engines/install-engines.sh has put it.
 
+import type { Channel } from 'amqplib'
 import { Socket } from 'node:net'
 import { connectAsync } from 'mqtt'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -89,26 +90,48 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
       await eventually(() => hasFittingRoles(bridge))
     })
 
-    test('a queue that a person deletes is created again, and what was in it is reported as lost', async () => {
-      await using bridge = await openRabbitBridge(fleet('deleted', { window: 5 }, { partitions: 1 }), {
+    test.each([
+      ['purged', 'by a purge, a limit or an age', (name: string) => (one: Channel) => one.purgeQueue(name)],
+      ['deleted', 'which was deleted', (name: string) => (one: Channel) => one.deleteQueue(name)],
+    ])('messages of a queue that a person has %s are reported as lost', async (prefix, how, act) => {
+      await using bridge = await openRabbitBridge(fleet(prefix, { window: 5 }, { partitions: 1 }), {
         commits: 'by hand',
       })
       await bridge.connected()
-      await publishEach(engine, ['deleted/truck-1'], numbers(50))
+      await publishEach(engine, [`${prefix}/truck-1`], numbers(50))
       await eventually(() => bridge.status().lag === 45)
       await using client = await openClient(engine)
-      await client.channel.deleteQueue('deleted.0')
+      await act(`${prefix}.0`)(client.channel)
       await eventually(() => bridge.risk() !== undefined)
       expect(bridge.risk()).toMatchObject({
-        risk: 'queue_deleted',
-        detail: containing('deleted.0 (with 45 messages)'),
+        risk: 'engine_lost_messages',
+        detail: expect.stringMatching(new RegExp(`at least 45 messages of ${prefix}\\.0 .*${how}`)) as string,
       })
       await bridge.connected()
-      await publishEach(engine, ['deleted/truck-1'], ['afterwards'])
+      await publishEach(engine, [`${prefix}/truck-1`], ['afterwards'])
       await eventually(() => {
         bridge.spool.commit()
         return bridge.texts().includes('afterwards')
       })
+      expect(bridge.status().lost).toBe(45)
+    })
+
+    test('what another gateway takes of a queue is not lost, whoever had the queue before', async () => {
+      const options = (member: string) => fleet('moves', { member, window: 5 }, { partitions: 4 })
+      const topics = numbers(12).map((device) => `moves/${device}`)
+      await using first = await openRabbitBridge(options('gw-1'))
+      await first.connected()
+      const bridges = [first]
+      for (const [round, member] of ['gw-2', 'gw-3', 'gw-2'].entries()) {
+        await using other = await openRabbitBridge(options(member))
+        bridges.push(other)
+        const sent = publishEach(engine, topics, numbers(60, round * 60))
+        await other.connected()
+        await sent
+        await eventually(async () => (await depthOf(engine, 'moves.0')) === 0)
+      }
+      await eventually(() => first.status().lag === 0)
+      expect(bridges.map((bridge) => bridge.status().lost)).toEqual([0, 0, 0, 0])
     })
 
     test('sends small frames at once: amqplib would leave the algorithm of Nagle on', async () => {

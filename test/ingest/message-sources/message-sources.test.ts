@@ -50,7 +50,7 @@ function openSource(
     release: () => Promise.resolve(void calls.push('release')),
     close: () => Promise.resolve(void calls.push('close')),
     states: () => [],
-    view: () => ({ url: null, links: [], partitions: [], lag: null, retainedIgnored: 0 }),
+    view: () => ({ url: null, links: [], partitions: [], lag: null, lost: 0, retainedIgnored: 0 }),
   }
   const spool = createMemoryIntakeSpool({ commits: 'by hand' })
   const emit = () => undefined

@@ -1,6 +1,6 @@
 // message-source-events.ts: the events of message sources: bridges to other brokers.
 
-import { formatDuration } from '../../../std/quantity.ts'
+import { formatDuration, plural } from '../../../std/quantity.ts'
 import { bounded, quote } from '../../../std/quote.ts'
 import { event, field } from '../events.ts'
 import { sentence } from '../event-text.ts'
@@ -67,6 +67,23 @@ export const messageSourceEvents = {
     text: ({ messageSource, detail, act }) =>
       `Bridge ${quote(messageSource, 64)}: ${bounded(sentence(detail), 220)} ${bounded(act)}`,
     repeats: ({ messageSource, limit }) => `${messageSource}|${limit}`,
+  }),
+  engine_messages_lost: event({
+    fields: {
+      messageSource,
+      queue: field<string>('queue of RabbitMQ, or durable consumer of NATS'),
+      messages: field<number>('messages that are lost, at least'),
+      cause: field<'removed' | 'deleted'>(
+        '`removed`: by a purge, a limit or an age, `deleted`: with the queue or durable',
+      ),
+    },
+    meaning: 'RabbitMQ or NATS has removed messages that no gateway had taken. They are lost.',
+    act: 'See MESSAGE_SOURCE_AT_RISK (engine_lost_messages).',
+    level: 'error',
+    text: ({ messageSource, queue, messages, cause }) =>
+      `Bridge ${quote(messageSource, 64)}: the engine has removed at least ${plural(messages, 'message')} of ${quote(queue, 100)} that no ` +
+      `gateway had taken${cause === 'deleted' ? ': it was deleted' : ', by a purge, a limit or an age'}. They are lost.`,
+    repeats: ({ messageSource, queue }) => `${messageSource}|${queue}`,
   }),
   rebirth_requested: event({
     fields: { messageSource, topic: field<string>('topic of the command') },

@@ -17,6 +17,10 @@ export type QueueConsumer = {
   openedAtMs(): number | null
   /** Messages that were handed over and not acknowledged. */
   outstanding(): number
+  /** Those that came and RabbitMQ has no acknowledgement for, with those that wait here. */
+  open(): number
+  /** How often there was none of them. */
+  idles(): number
   /** There may be room again. */
   takeWaiting(): void
   /** All up to this position are durable. */
@@ -31,6 +35,8 @@ type Deps = {
   clock: Clock
   feed: Pick<MessageFeed, 'assign' | 'revoke' | 'room'>
   take: (partition: Partition, delivery: ConsumeMessage) => void
+  /** One more came. */
+  delivered: () => void
   opened: () => void
   /** Once, for the first reason; not after close(). Nothing is acknowledged any more. */
   ended: (fault: AmqpFault) => void
@@ -55,7 +61,7 @@ const spreadMs = 2000
 const prioritiesSinceVersion = 4000
 
 export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer {
-  const { clock, feed, take } = deps
+  const { clock, feed, take, delivered } = deps
   const { options, queue, prefetch } = request
   const partition = feed.assign(queue)
   const priority = consumerPriority(options.member, queue)
@@ -65,13 +71,14 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   /** Delivered while there was no room, from `next`. */
   let waiting: ConsumeMessage[] = []
   let next = 0
+  let idles = 0
   let isOver = false
   let isDiscarding = false
 
   // It has no failure: end() gets it.
-  void open()
+  void connect()
 
-  async function open(): Promise<void> {
+  async function connect(): Promise<void> {
     const made = await openChannel(clock, { ...request, ended: end })
     if (made === null) return
     if (isOver) return made.close()
@@ -102,6 +109,7 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   function deliver(delivery: ConsumeMessage | null): void {
     if (isOver) return
     if (delivery === null) return end(connection!.faultOf(new AmqpEnd('CANCELLED')))
+    delivered()
     if (isDiscarding) return
     if (waiting.length > 0 || feed.room(partition) <= 0) waiting.push(delivery)
     else take(partition, delivery)
@@ -120,8 +128,13 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     next = 0
   }
 
+  function open(): number {
+    return partition.taken - partition.acked + waiting.length - next
+  }
+
   function acknowledge(position: number): void {
     if (connection === null || isOver) return
+    if (open() === 0) idles += 1
     ackTarget.fields.deliveryTag = position
     try {
       // It reads the tag alone.
@@ -151,6 +164,8 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   return {
     openedAtMs: () => openedAtMs,
     outstanding: () => partition.taken - partition.acked,
+    open,
+    idles: () => idles,
     takeWaiting,
     acknowledge,
     discard: () => void (isDiscarding = true),

@@ -29,6 +29,7 @@ import { notStored, wasSilent, type AmqpFault } from '../amqp-faults/amqp-faults
 import { createNodeTurns } from '../node-turns.ts'
 import { createQueueConsumer, type QueueConsumer } from './queue-consumer.ts'
 import { consumerPriority } from '../queue-names.ts'
+import type { QueueTakes } from '../queue-topology/queue-depths.ts'
 import type { AmqpCredentials, AmqpOptions } from '../types.ts'
 
 export type QueueLink = {
@@ -46,6 +47,7 @@ export type QueueLink = {
   view(): LinkView
   /** Messages that were handed over and not acknowledged. */
   outstanding(): number
+  takes(): QueueTakes
 }
 
 type Deps = {
@@ -73,6 +75,8 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
   const turns = createNodeTurns(deps, options, consumerPriority(member, queue))
   let consumer: QueueConsumer | null = null
   let wanted = 0
+  /** Messages that came, over all connections. */
+  let deliveries = 0
   /** Of these the next one may be what RabbitMQ cannot send. */
   let carefulFor = 0
   let isCareful = false
@@ -96,6 +100,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     close,
     view: status.view,
     outstanding: () => consumer?.outstanding() ?? 0,
+    takes: () => ({ consumer, deliveries, open: consumer?.open() ?? 0, idles: consumer?.idles() ?? 0 }),
   }
 
   // ---- connecting
@@ -111,7 +116,14 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     status.set('connecting')
     isCareful = carefulFor > 0
     const made: QueueConsumer = createQueueConsumer(
-      { clock, feed, take, opened, ended: (fault) => ended(made, fault) },
+      {
+        clock,
+        feed,
+        take,
+        delivered: () => void (deliveries += 1),
+        opened,
+        ended: (fault) => ended(made, fault),
+      },
       {
         options,
         credentials,

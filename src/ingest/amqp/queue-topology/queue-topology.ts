@@ -7,8 +7,8 @@
 //   topic, header  bind.exchange --keys--> PREFIX.by-topic --hash--> PREFIX.0 ... PREFIX.n
 //   device         bind.exchange --keys--> PREFIX.inbox --(gateway)--> PREFIX.0 ... PREFIX.n
 //
-// queues-beyond.ts looks for queues that a larger number of partitions left, deleted-queues.ts says what was
-// lost with a deleted queue.
+// queues-beyond.ts looks for queues that a larger number of partitions left, queue-depths.ts says what
+// RabbitMQ removed of what waited.
 //
 // Without `provision` the steps only look. AMQP cannot list bindings, so they stay unknown.
 

@@ -5,21 +5,20 @@
 // RabbitMQ closes the channel when it refuses something. What it refuses is reported, and the connection is
 // made again for the steps behind it. All of it is done again at each connection and every minute.
 
-import type { CancelTimer, Clock } from '../../../std/clock.ts'
+import { pause, type CancelTimer, type Clock } from '../../../std/clock.ts'
 import type { SourceRisk } from '../../../domain/condition-state.ts'
 import type { Emit } from '../../../domain/event.ts'
+import type { EngineLosses } from '../../message-sources/engine-losses.ts'
 import type { RiskFinding, SourceRisks } from '../../message-sources/source-risks.ts'
 import { openChannel, type AmqpConnection } from '../amqp-connection.ts'
 import type { AmqpFault } from '../amqp-faults/amqp-faults.ts'
 import { createNodeTurns } from '../node-turns.ts'
 import { inboxQueue, partitionQueues } from '../queue-names.ts'
-import { createDeletedQueues } from './deleted-queues.ts'
 import { createBeyondWatch } from './queues-beyond.ts'
 import { probeStoredTime } from './stored-time-probe.ts'
+import { QueueDepths, type QueueDepth, type QueueTakes } from './queue-depths.ts'
 import { checkSteps, provisionSteps, usesInbox, type TopologyStep } from './queue-topology.ts'
 import type { AmqpCredentials, AmqpOptions } from '../types.ts'
-
-export type QueueDepth = { messages: number }
 
 export type TopologyLink = {
   /** `tried`: once, after the first try. */
@@ -37,6 +36,9 @@ type Deps = {
   random: () => number
   credentials: AmqpCredentials
   risks: SourceRisks
+  lost: EngineLosses
+  /** What this gateway has of a queue. */
+  takesOf: (queue: string) => QueueTakes
   /** The depths are known again. */
   asked: () => void
 }
@@ -45,6 +47,8 @@ type Deps = {
 const refusals = ['queue_missing', 'exchange_missing', 'queue_differs', 'not_declared'] as const
 
 const againEveryMs = 60_000
+/** What RabbitMQ had delivered before an answer has arrived then, over the connections of the queues. */
+const arrivedMs = 300
 /** To the steps behind one that was refused. */
 const nextTryMs = 100
 
@@ -60,14 +64,13 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
   /** The user may not declare, so arguments of queues cannot be compared. */
   let mayNotCompare = false
   let roundAtMs: number | null = null
-  let depths = new Map<string, QueueDepth>()
   let cancel: CancelTimer = () => {}
   let stopping = false
   let tried: (() => void) | null = null
   /** What RabbitMQ does not offer was looked for. */
   let isLooked = false
   const beyond = createBeyondWatch(deps, options)
-  const deleted = createDeletedQueues(deps, options)
+  const depths = new QueueDepths(deps.lost)
   /** Its depth is asked for. */
   let asking: string | null = null
   const stop = new AbortController()
@@ -100,7 +103,7 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
     if (roundAtMs === null || clock.monotonic() - roundAtMs >= againEveryMs) {
       if (!(await runSteps(made))) return
       roundAtMs = clock.monotonic()
-      if (options.provisions && refused.size === 0) deleted.declared()
+      if (options.provisions && refused.size === 0) depths.declared()
       report()
       didTry()
       // They have no failure.
@@ -139,13 +142,13 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
   }
 
   async function askDepths(made: AmqpConnection): Promise<boolean> {
-    const found = new Map<string, QueueDepth>()
+    const found = new Map<string, { depth: QueueDepth; before: QueueTakes }>()
     for (const queue of queues) {
       asking = queue
+      const before = deps.takesOf(queue)
       try {
-        const { messageCount } = await made.channel.checkQueue(queue)
-        found.set(queue, { messages: messageCount })
-        deleted.seen(queue, messageCount)
+        const { messageCount, consumerCount } = await made.channel.checkQueue(queue)
+        found.set(queue, { depth: { messages: messageCount, consumers: consumerCount }, before })
       } catch {
         // ended() gets the reason.
         return false
@@ -153,7 +156,9 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
       if (connection !== made) return false
     }
     asking = null
-    depths = found
+    if (!(await pause(clock, arrivedMs, stop.signal)) || connection !== made) return false
+    for (const [queue, { depth, before }] of found)
+      depths.answered(queue, depth, { before, takes: deps.takesOf(queue) })
     deps.asked()
     return true
   }
@@ -216,10 +221,10 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
     }
     if (fault.reason === 'queue_missing') {
       roundAtMs = null
-      if (asking !== null) deleted.missing(asking)
+      if (asking !== null) depths.missing(asking)
     }
     asking = null
-    depths = new Map()
+    depths.unknown()
     const retryInMs = turns.failed(fault, null)
     if (turns.isRoundOver()) didTry()
     // The queues have the same fault on their connections, and report it.
@@ -239,9 +244,9 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
     },
     missing(queue) {
       roundAtMs = null
-      if (queue !== null) deleted.missing(queue)
+      if (queue !== null) depths.missing(queue)
     },
-    depthOf: (queue) => depths.get(queue) ?? null,
+    depthOf: (queue) => depths.depthOf(queue),
     async close() {
       stopping = true
       stop.abort()

@@ -30,7 +30,6 @@ export type Epoch = {
   /** Nothing more is taken. Resolves when all that was taken is acknowledged, or the time is over. */
   settle(limitMs: number): Promise<void>
   tick(): void
-  lag(): number | null
   /** Messages that came and are not acknowledged, those for which there was no room, too. */
   outstanding(): number
 }

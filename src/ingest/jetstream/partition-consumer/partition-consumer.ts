@@ -36,7 +36,7 @@ export type PartitionConsumer = {
   settle(limitMs: number): Promise<void>
   epoch(): Epoch | null
   tick(): void
-  view(): { state: PartitionState; outstanding: number; lag: number | null; fault: string | null }
+  view(): { state: PartitionState; outstanding: number }
 }
 
 type Deps = Omit<EpochDeps, 'nc' | 'next'> & {
@@ -71,8 +71,6 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
   /** It is about to lose the partition, or to stop: no epoch begins. */
   let isStopping = false
   let state: PartitionState = 'waiting'
-  let lag: number | null = null
-  let fault: string | null = null
   let incompleteSinceMs: number | null = null
 
   async function run(connection: Connection, signal: AbortSignal): Promise<void> {
@@ -97,9 +95,7 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     try {
       const info = await connection.jsm.consumers.info(stream, durable)
       if (signal.aborted) return
-      lag = info.num_pending + info.num_ack_pending - outstanding()
-      fault = deps.judge(info)
-      if (fault !== null) return await fail(refusedRetryMs, signal)
+      if (deps.judge(info) !== null) return await fail(refusedRetryMs, signal)
       if (epoch !== null && goesOn(epoch, info)) epoch.resume()
       else {
         const opened = await begin(connection, info, signal)
@@ -210,11 +206,6 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     },
     epoch: () => epoch,
     tick: () => epoch?.tick(),
-    view: () => ({
-      state,
-      outstanding: outstanding(),
-      lag: epoch?.lag() ?? lag,
-      fault,
-    }),
+    view: () => ({ state, outstanding: outstanding() }),
   }
 }

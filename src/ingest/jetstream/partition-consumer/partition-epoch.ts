@@ -58,7 +58,6 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
   let waiting: Msg[] = []
   let heardAtMs = clock.monotonic()
   let progressAtMs = heardAtMs
-  let lag: number | null = null
   let isOver = false
   /** Takes nothing more. */
   let isHalted = false
@@ -104,7 +103,6 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
     end,
     settle,
     tick,
-    lag: () => lag,
     outstanding: () => partition.taken - partition.acked + waiting.length,
   }
 
@@ -123,7 +121,6 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
       comparison.begin(Math.max(last.streamSeq, options.ackFloor), delivery.streamSeq)
     last.consumerSeq = delivery.consumerSeq
     last.streamSeq = delivery.streamSeq
-    lag = delivery.pending
     count()
     if (mustWait()) waiting.push(message)
     else take(message, reply)

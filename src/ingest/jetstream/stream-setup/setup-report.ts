@@ -17,11 +17,8 @@ export type SetupReport = {
   durable(partition: number, finding: SetupFinding | null): void
   missing(partition: number, isMissing: boolean): void
   isMissingDurable(error: unknown): boolean
-  /**
-   * It was not there, and was created. `gone`: messages that devices published before and the stream does not
-   * have; null: it was there since the start.
-   */
-  created(partition: number, gone: number | null): void
+  /** It was not there when the gateway started, and was created; devices had published before. */
+  created(partition: number): void
   /** Of custody `delivered`. */
   parking(findings: { missing: readonly SetupFinding[]; different: readonly SetupFinding[] }): void
   /** Of custody, too: it was deleted while the gateway ran. */
@@ -83,15 +80,11 @@ export function createSetupReport({ clock }: { clock: Clock }, options: JetStrea
           : null,
       ),
     isMissingDurable: (error) => apiCode(error) === notFound.consumer,
-    created(partition, gone) {
-      // Before the first message of all there was nothing that it could miss.
-      if (gone === 0) return
+    created(partition) {
       const what =
-        gone === null
-          ? 'It was deleted while the gateway ran, and what it had not delivered was deleted with it'
-          : stream === mqttStream
-            ? `Devices had published ${gone} messages that NATS does not have any more; what was in its partition was not stored`
-            : 'It begins with the first message that the stream has'
+        stream === mqttStream
+          ? 'Devices had published before: NATS has acknowledged what came in this partition meanwhile, and stored none of it'
+          : 'It begins with the first message that the stream has'
       found.happened(
         'durable_created',
         nameOf(partition),
@@ -99,8 +92,8 @@ export function createSetupReport({ clock }: { clock: Clock }, options: JetStrea
           clientId,
           detail: `The durable ${nameOf(partition)} was missing and was created. ${what}`,
           act:
-            'Nothing more is lost from now on. Find out why it was missing: it was deleted, or devices published before ' +
-            'the first start of a gateway. It is shown for an hour.',
+            'Nothing more is lost from now on. Find out why it was missing: devices published before the first start of ' +
+            'a gateway, or it was deleted while none ran. It is shown for an hour.',
         },
         createdForMs,
       )
