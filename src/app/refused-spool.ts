@@ -116,7 +116,7 @@ export function openSpoolOf(deps: SpoolDeps, config: Config, signal: AbortSignal
   const { kernel, ops, env, ourTime } = deps
   const { isLate } = deps.backfillRule
   const { max_payloads: payloadsMax, max_bytes: bytesMax } = config.delivery.batch
-  const options = spoolOptions(config.spool, { payloadsMax, bytesMax })
+  const options = spoolOptions(config.spool, { payloadsMax, bytesMax }, config.ingest.ack_delay_max)
   return openSpool(
     { ...deps, isLate, ourNow: ourTime.now, bootId: kernel.bootId, onProgress: ops.starting, signal },
     { ...options, ...deps.spoolBounds, lastExitPath: lastExitPathOf(env, config.spool.path) },

@@ -13,6 +13,7 @@ import {
   connectionLimitOptions,
 } from './broker/connection-limits/connection-limits-config.ts'
 import { isLoopback } from '../std/loopback.ts'
+import { duration } from '../std/schema.ts'
 import { anyBridgeOptions, bridgesSchema } from './bridge-kinds.ts'
 import { checkCustody, custodyOptions } from './custody/custody-config.ts'
 import { limitsSchema } from './broker/limits-config.ts'
@@ -81,6 +82,15 @@ export const ingestSchema = z
   .strictObject({
     broker: brokerSchema,
     bridges: bridgesSchema,
+    ack_delay_max: duration({ minMs: 0, maxMs: 1000 })
+      .prefault('250ms')
+      .describe(
+        'How long a message may wait for messages of others before it is written to the disk and acknowledged. It waits for ' +
+          'a quarter of the time since the last acknowledgement of its connection, and for this long at most. So a device ' +
+          'that waits for each acknowledgement hardly becomes slower, and at a depot one write to the disk serves many ' +
+          'devices, which spares processor time and flash memory. Seals and settles of batches that are not full wait ' +
+          'as long. `0s` turns it off: each message is written at once.',
+      ),
     rebirth_requests: z
       .boolean()
       .default(true)

@@ -85,8 +85,8 @@ export type ClientLink = {
   /** Acks that were written before the last PINGREQ, and acks that the client has read for certain. */
   ackedAtPing: number
   confirmed: number
-  /** Commits of the spool when its last message came. */
-  commits: number
+  /** Monotonic time of its last ack; of the connect before the first one. */
+  ackedAtMs: number
   /** Null until the broker has opened it. */
   session: ClientSession | null
 }

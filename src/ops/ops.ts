@@ -232,7 +232,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   function attach(more: Partial<StageViews>): void {
     Object.assign(stages, more)
-    more.spool?.listen?.({ writeEnded: metrics.writeEnded })
+    more.spool?.listen?.({ writeEnded: metrics.writeEnded, acksGiven: metrics.acksGiven })
   }
 
   async function start(): Promise<void> {

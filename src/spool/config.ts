@@ -148,6 +148,7 @@ export type SpoolConfig = z.output<typeof spoolSchema>
 export function spoolOptions(
   config: SpoolConfig,
   batch: { payloadsMax: number; bytesMax: number },
+  ackDelayMaxMs: number,
 ): SpoolOptions {
   // What unlisted devices can fill never fills the spool.
   const mostDropped = Math.max(MiB, config.max_bytes / 8)
@@ -191,6 +192,7 @@ export function spoolOptions(
     busyMessages: 2000,
     busyBytes: 2 * MiB,
     uncommittedBytesMax: 16 * MiB,
+    ackDelayMaxMs,
     // A second at full load: delivery lags as much, and would read its batches back from the disk.
     recentBytesMax: 32 * MiB,
     buffers: { stepBytes: 16 * 1024, freeBytesMax: 8 * MiB },

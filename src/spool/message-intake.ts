@@ -49,9 +49,9 @@ export function createMessageIntake(
       current().committer.open().attachments().keepMessage(message)
       isKept = true
     },
-    endMessage(ack, commitsBefore) {
+    endMessage(ack, waitMs) {
       const session = current()
-      session.committer.endMessage(ack, commitsBefore)
+      session.committer.endMessage(ack, waitMs)
       ended(session)
       if (!isKept) return
       isKept = false

@@ -3,7 +3,7 @@
 // and read again from the disk.
 
 import { codeOf, GatewayError } from '../std/gateway-error.ts'
-import type { Store } from '../storage/storage.ts'
+import type { Store, StoreOp } from '../storage/storage.ts'
 import { loadRefs } from './batches/seal.ts'
 import { createCommitter } from './chunk-log/committer.ts'
 import { createCompactor } from './chunk-log/compactor.ts'
@@ -36,6 +36,8 @@ export type SessionDeps = Pick<SpoolDeps, 'clock' | 'newId' | 'random' | 'emit' 
   heldKeys: HeldKeys
   /** After every durable write, and when the committer becomes congested or stops being so. */
   changed: () => void
+  /** Acks were given; the first message of their write has waited so long. */
+  acked: (waitMs: number) => void
   /** The store failed and the session is over. `unawaited` messages (QoS 0) were lost with it. */
   lost: (fault: GatewayError, unawaited: number) => void
 }
@@ -55,6 +57,7 @@ export async function openSession(deps: SessionDeps, options: SpoolOptions): Pro
       makeGroup: () => createGroup(state, createAttachments),
       explain: explainWrite,
       changed: deps.changed,
+      acked: deps.acked,
       failed: deps.lost,
     },
     options,
@@ -121,12 +124,11 @@ function newState(deps: SessionDeps, options: SpoolOptions): SpoolState {
 /** Deletes what expired in the dedup window and the journal although no message comes, and drained lanes. */
 export async function upkeep(session: Session): Promise<void> {
   const { committer, compactor, clock } = session
-  await committer.commit({
-    prepare(ops) {
-      expireKeys(session, clock.monotonic(), expiredPerRunMax, ops)
-      expireJournal(session, expiredPerRunMax, ops)
-    },
-  })
+  const expire = (ops: StoreOp[]) => {
+    expireKeys(session, clock.monotonic(), expiredPerRunMax, ops)
+    expireJournal(session, expiredPerRunMax, ops)
+  }
+  await committer.commit({ prepare: expire }, Infinity)
   compactor.afterExpiry()
   await deleteDrainedLanes(session)
 }

@@ -82,6 +82,8 @@ export type SpoolOptions = {
   busyMessages: number
   busyBytes: number
   uncommittedBytesMax: number
+  /** How long an acknowledgement, or a write that nobody waits for, may wait for others; 0: not at all. */
+  ackDelayMaxMs: number
   recentBytesMax: number
   /** Buffers of chunks that are used again. */
   buffers: ChunkBufferOptions

@@ -23,6 +23,7 @@ export function newCounters(): SpoolCounters {
     recordsMissing: 0,
     receiptsDropped: 0,
     receiptsReread: 0,
+    ackWaitMs: 0,
     evicted: perStore(() => 0),
   }
 }

@@ -106,7 +106,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     ...deps,
     ended: (tookMs) => notify((listener) => listener.writeEnded?.(tookMs)),
   })
-  const supervised = { ...deps, counters, limits, heldKeys, writes, changed, notify }
+  const supervised = { ...deps, counters, limits, heldKeys, writes, changed, acked, notify }
   const store = await superviseStore(supervised, options)
   const { run, peek } = store
 
@@ -129,6 +129,11 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     const added = payloads - before.payloads
     if (added !== 0) notify((listener) => listener.payloadsAdded?.(added))
     if (kept !== before.kept) notify((listener) => listener.messagesKept?.())
+  }
+
+  function acked(waitMs: number): void {
+    counters.ackWaitMs = Math.round(waitMs)
+    notify((listener) => listener.acksGiven?.(waitMs))
   }
 
   function updateCongestion({ committer, eviction }: Session): void {
@@ -165,7 +170,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       run((session) => readReceipts(session.receipts, session.store, { ...bounds, counters })),
     forgetReceipts: (n) =>
       run(async ({ committer, compactor, receipts }) => {
-        await committer.commit(forgetting(receipts, n))
+        await committer.commit(forgetting(receipts, n), Infinity)
         compactor.afterForgottenReceipts()
       }),
     previousEnd: store.previousEnd,

@@ -41,6 +41,7 @@ type SupervisorDeps = SpoolDeps & {
   writes: WriteWatch
   /** A durable write of the open session, or a change of its congestion. */
   changed: (session: Session) => void
+  acked: (waitMs: number) => void
   notify: (call: (listener: SpoolListener) => void) => void
 }
 

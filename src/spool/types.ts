@@ -130,6 +130,8 @@ export type SpoolListener = {
   intakeChanged?(): void
   /** A write of the store ended, durable or failed. */
   writeEnded?(tookMs: number): void
+  /** Acks were given, whose first message has waited so long. */
+  acksGiven?(waitMs: number): void
 }
 
 /**
@@ -173,10 +175,9 @@ export type MessageIntake = {
   /**
    * Ends one message: everything added since the last call belongs to it and goes into one group. `ack` is
    * called after that group is durable, in the order of these calls. It is null if no ack is needed.
-   * `commitsBefore`: `commits` when the last message of the same connection came. With it, the group may wait
-   * a moment for messages of other connections (commit-gathering.ts).
+   * Within `ackDelayMaxMs`, the group may wait for others for `waitMs` from now (write-deadline.ts).
    */
-  endMessage(ack: Ack | null, commitsBefore?: number): void
+  endMessage(ack: Ack | null, waitMs?: number): void
 }
 
 /** The calls of delivery; each write resolves after its fsync. */

@@ -130,6 +130,8 @@ export type SpoolCounters = {
   receiptsDropped: number
   /** Receipts that were read from the disk because they were not in memory. */
   receiptsReread: number
+  /** How long the first message of the last group waited for its ack. */
+  ackWaitMs: number
   /** Messages that were dropped to make room in a store. */
   evicted: Record<KeptStore, number>
 }

@@ -73,7 +73,7 @@ describe('a changed file', () => {
     const { pipeline, edit } = await start({ unknown: 'accept' })
     await edit('path: lat }', 'path: lat, unit: furlong }')
     await pipeline.until(() => staleIn(pipeline) !== undefined)
-    expect(staleIn(pipeline)?.why).toMatch(/gateway\.yaml:4:\d+ +sources\[0\]\.map\.latitude/)
+    expect(staleIn(pipeline)?.why).toMatch(/gateway\.yaml:5:\d+ +sources\[0\]\.map\.latitude/)
     await pipeline.publish('truck-1', messageOf(1))
     await pipeline.until(() => pipeline.status().totals.delivered === 1)
     await edit(', unit: furlong', '')
@@ -89,7 +89,7 @@ describe('a changed file', () => {
       Buffer.from(before.replace('sources:', 'defaults: { carrier: "M\xfcller" }\nsources:'), 'latin1'),
     )
     await pipeline.until(() => staleIn(pipeline) !== undefined)
-    expect(staleIn(pipeline)?.why).toContain('gateway.yaml:4:24  The file is not UTF-8 at line 4, column 24')
+    expect(staleIn(pipeline)?.why).toContain('gateway.yaml:5:24  The file is not UTF-8 at line 5, column 24')
     await writeFile(path, before)
     await pipeline.until(() => staleIn(pipeline) === undefined)
     await edit('path: lat }', 'path: breite }')

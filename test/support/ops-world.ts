@@ -128,6 +128,7 @@ export function spoolTotals(more: Partial<SpoolTotals> = {}): SpoolTotals {
     evicted: perStore(0),
     stores: perStore({ bytes: 0, bytesMax: 1, onFull: 'hold' as const, devices: 0, clients: 0 }),
     payloads: 0,
+    ackWaitMs: 0,
     duplicates: 0,
     delivered: 0,
     retried: 0,

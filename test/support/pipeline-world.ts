@@ -26,6 +26,8 @@ import { sharedSender } from './shared-sender.ts'
 export type PipelineOptions = {
   /** YAML of sections; each replaces the usual one. The sources are always those of an odometer. */
   sections?: Partial<Record<'spool' | 'delivery' | 'ops' | 'log' | 'defaults', string>>
+  /** Of `ingest.ack_delay_max`; without it no message waits for others. */
+  ackDelay?: string
   /** The whole config instead, for the service at this base URL. */
   config?: (baseUrl: string) => string
   sandbox?: Partial<SandboxOptions>
@@ -80,7 +82,10 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
   const folder = options.folder ?? (await newFolder(atEnd))
   const path = join(folder, 'gateway.yaml')
   const baseUrl = options.baseUrl ?? url
-  await writeFile(path, options.config?.(baseUrl) ?? configText(baseUrl, options.sections ?? {}))
+  await writeFile(
+    path,
+    options.config?.(baseUrl) ?? configText(baseUrl, options.sections ?? {}, options.ackDelay),
+  )
   const events: GatewayEvent[] = []
   const output = keptOutput()
   const waiters = new Set<() => void>()
@@ -154,9 +159,13 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
   }
 }
 
-function configText(baseUrl: string, sections: NonNullable<PipelineOptions['sections']>): string {
+function configText(
+  baseUrl: string,
+  sections: NonNullable<PipelineOptions['sections']>,
+  ackDelay = '0s',
+): string {
   return [
-    'ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } } }',
+    `ingest: { ack_delay_max: ${ackDelay}, broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } } }`,
     `sources: ${odometerSource}`,
     `defaults: ${sections.defaults ?? '{ carrier: ACME, operator: OP1, asset_type: TRACTOR }'}`,
     `spool: ${sections.spool ?? '{ path: ./spool, allow_in_memory: true, max_bytes: 32MiB, min_free_bytes: 1MiB }'}`,

@@ -131,6 +131,7 @@ export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}):
     busyMessages: 2000,
     busyBytes: 16 * 1024,
     uncommittedBytesMax: 64 * 1024,
+    ackDelayMaxMs: 0,
     recentBytesMax: 4096,
     // Small ones are used again too, so that every test of the spool is a test of that.
     buffers: { stepBytes: 64, freeBytesMax: 16 * 1024 },

@@ -225,7 +225,10 @@ export function createPublishHandler(
       if (gate.answers) {
         acked += 1
         // A client that is gone sends the message again, with DUP.
-        if (gate.link !== null && !gate.halfClosed) gate.link.acked += 1
+        if (gate.link !== null) {
+          gate.link.ackedAtMs = clock.monotonic()
+          if (!gate.halfClosed) gate.link.acked += 1
+        }
       }
       gate.queueAck(head, messageId, code)
       return

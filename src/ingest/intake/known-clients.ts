@@ -81,7 +81,7 @@ export function createKnownClients(
       acked: 0,
       ackedAtPing: 0,
       confirmed: 0,
-      commits: 0,
+      ackedAtMs: clock.monotonic(),
     }
     const flags = { isLater, isHeard: false }
     const link: ClientLink = { client, previous, previousConnection, ...numbers, ...flags, session: null }

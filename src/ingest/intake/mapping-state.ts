@@ -110,7 +110,7 @@ export function createMappingState(
     if (applied === null) return
     router.routeClosed(applied)
     // The parts have their acks already; where this write fails, all state is read again.
-    spool.endMessage(() => {})
+    spool.endMessage(() => {}, Infinity)
   }
 
   async function restore(): Promise<void> {

@@ -22,7 +22,7 @@ const all: readonly Metric<MetricsView>[] = [
 
 export const metricCatalogue = all.toSorted((one, other) => (one.name < other.name ? -1 : 1))
 
-/** They need each duration: of submissions, and of writes to the spool. Buckets are in seconds. */
+/** They need each duration: of submissions, writes of the spool, waits for acks. Buckets are in seconds. */
 export const durationHistograms = [
   {
     name: 'gateway_submission_duration_seconds',
@@ -35,5 +35,11 @@ export const durationHistograms = [
     help: 'Duration of writes to the spool with their fsync. One that runs is not in it.',
     labels: [],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+  },
+  {
+    name: 'gateway_ack_wait_seconds',
+    help: 'From the first message of a write to the spool to its acknowledgement (ingest.ack_delay_max).',
+    labels: [],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.3, 0.5, 1, 2.5, 5, 10, 30],
   },
 ] as const

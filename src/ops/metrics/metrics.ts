@@ -17,6 +17,7 @@ const lagResolutionMs = 20
 export type Metrics = {
   apply(this: void, event: GatewayEvent): void
   writeEnded(this: void, tookMs: number): void
+  acksGiven(this: void, waitMs: number): void
   /** The text that Prometheus scrapes. */
   scrape(): Promise<string>
   readonly contentType: string
@@ -36,12 +37,19 @@ export function createMetrics({ view, lanes }: Deps): Metrics {
   /** What the present scrape sees: read once, so that the numbers of one scrape belong together. */
   let seen: MetricsView | null = null
   for (const metric of metricCatalogue) register(metric)
-  const [submissions, writes] = durationHistograms.map(
+  const [submissions, writes, acks] = durationHistograms.map(
     ({ name, help, labels, buckets }) =>
       new Histogram({ name, help, labelNames: [...labels], buckets: [...buckets], registers: [registry] }),
   )
 
-  return { apply, writeEnded, scrape, contentType: registry.contentType, stop: () => void delay.disable() }
+  return {
+    apply,
+    writeEnded,
+    acksGiven,
+    scrape,
+    contentType: registry.contentType,
+    stop: () => void delay.disable(),
+  }
 
   function apply(event: GatewayEvent): void {
     if (event.kind === 'submission_ended') {
@@ -56,6 +64,10 @@ export function createMetrics({ view, lanes }: Deps): Metrics {
 
   function writeEnded(tookMs: number): void {
     writes?.observe(tookMs / 1000)
+  }
+
+  function acksGiven(waitMs: number): void {
+    acks?.observe(waitMs / 1000)
   }
 
   /** A lane may be gone when its last batch is settled, so its role is looked up while it is there. */

@@ -46,6 +46,11 @@ export const spool = group('The spool on the disk. The lanes have its payloads.'
     'gateway_spool_disk_free_limit_bytes',
     ({ totals }) => totals?.freeBytesMin,
   ),
+  ackWaitMs: count(
+    'How long the first message of the last write waited for its acknowledgement (ingest.ack_delay_max).',
+    null,
+    ({ totals }) => totals?.ackWaitMs,
+  ),
   secondsToFull: secondsOrNull(
     'Until it is full, or its disk low, if it grows as in the last 10 minutes (the disk: as in the last hour); null: it does not grow, or that is not known.',
     null,

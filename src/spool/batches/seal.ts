@@ -9,7 +9,17 @@
 import { assert } from '../../std/assert.ts'
 import { eachFrame, splitChunk, type Chunk } from '../chunk-log/chunk-codec.ts'
 import { readRun } from '../chunk-log/chunk-log.ts'
-import { addRef, dropRefs, putChunk, refOf, setHead, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
+import type { WritePart } from '../chunk-log/committer.ts'
+import {
+  addRef,
+  dropRefs,
+  pendingIn,
+  putChunk,
+  refOf,
+  setHead,
+  type ChunkRef,
+  type Lane,
+} from '../chunk-log/lane.ts'
 import { setClaim } from '../chunk-log/lane-claims.ts'
 import type { Session, SpoolState } from '../session-state.ts'
 import type { Batch, SealLimits } from '../types.ts'
@@ -156,7 +166,7 @@ function claim(
   lane.refs.splice(0, refs.length, ...left)
   setClaim(lane, added)
   setHead(session, lane, batch.endSeq, last.startBytes + last.bytes)
-  const durable = session.committer.commit({
+  const part: WritePart = {
     prepare(ops) {
       for (const { ref, chunk } of pieces) {
         putChunk(lane, ref.firstSeq, chunk, ops)
@@ -164,8 +174,9 @@ function claim(
       }
       ops.push(putClaim(batch))
     },
-  })
-  return { batch, durable }
+  }
+  const isPart = pieces.length === 0 && batch.payloads < limits.payloadsMax && pendingIn(lane) === 0
+  return { batch, durable: session.committer.commit(part, isPart ? Infinity : 0) }
 }
 
 /** Where only a gap is pending, no seal comes that would step over it. */

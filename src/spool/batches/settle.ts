@@ -16,11 +16,13 @@ import {
 } from '../../domain/settlement.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { addBytes, newChunkBuilder, type Chunk, type ChunkBuilder } from '../chunk-log/chunk-codec.ts'
+import type { WritePart } from '../chunk-log/committer.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
 import {
   addSettled,
   chunkCommitted,
   chunkDeleted,
+  pendingIn,
   putLane,
   putNewChunk,
   putTotals,
@@ -75,7 +77,7 @@ export function settle(
   const delivered: Chunk[] = []
   // Before the write: a process that ends behind it would never say what it lost.
   reportLost(session, batch, plan, lost)
-  return committer.commit({
+  const part: WritePart = {
     prepare(ops) {
       if (movesBack) counters.movedBack += 1
       for (const ref of refs) {
@@ -105,7 +107,11 @@ export function settle(
       lane.leaving.delete(batch.firstSeq)
       receiptsCommitted(receipts)
     },
-  })
+  }
+  // Nobody waits for it, unless another batch is full behind it.
+  const isPart =
+    content === null && Math.max(batch.payloads, pendingIn(lane)) < options.group.chunkPayloadsMax
+  return committer.commit(part, isPart ? Infinity : 0)
 }
 
 function reportLost(

@@ -19,7 +19,7 @@
 import type { Store, StoreOp } from '../../storage/storage.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
-import { createGathering, createWriteWaits } from '../write-waits/write-waits.ts'
+import { createWriteWaits, WriteDeadline } from '../write-waits/write-waits.ts'
 import type { Ack } from '../types.ts'
 
 /** One contribution to a write. */
@@ -39,6 +39,8 @@ export type Group = WritePart & {
   readonly acks: Ack[]
   /** Messages in it without a waiting ack (QoS 0). */
   unawaited: number
+  /** Monotonic time of its first message. */
+  openedMs: number
 }
 
 /** At this size a write starts at once: to wait for the end of the turn would leave the disk idle. */
@@ -49,6 +51,10 @@ export type CommitterOptions = {
   busyMessages: number
   busyBytes: number
   uncommittedBytesMax: number
+  /** How long anything may wait for others, so that they share a write; 0: nothing waits. */
+  ackDelayMaxMs: number
+  /** With so many messages a write waits no longer: they are a full batch. */
+  group: { chunkPayloadsMax: number }
 }
 
 export type Committer<OpenGroup extends Group = Group> = {
@@ -60,10 +66,10 @@ export type Committer<OpenGroup extends Group = Group> = {
   writes(): number
   /** Grows with each group that became durable, also where there was nothing to write. */
   commits(): number
-  /** `commitsBefore`: `commits` at the last message of its connection; a message without it never waits. */
-  endMessage(ack: Ack | null, commitsBefore?: number): void
-  /** Resolves after the fsync; rejects with the fault if the write failed. */
-  commit(part: WritePart): Promise<void>
+  /** It may wait for others for `waitMs`, within `ackDelayMaxMs`. */
+  endMessage(ack: Ack | null, waitMs?: number): void
+  /** Resolves after the fsync; rejects with the fault if the write failed. `waitMs` as with a message. */
+  commit(part: WritePart, waitMs?: number): Promise<void>
   /**
    * Calls `look` when no write runs, so that database and memory agree. Resolves with its result, or with
    * null if `signal` aborts or the committer fails first.
@@ -86,6 +92,8 @@ export type CommitterDeps<OpenGroup extends Group> = {
   explain: (error: unknown) => GatewayError
   /** After every commit, and when `busy` or `congested` changes. */
   changed: () => void
+  /** The acks of a group were given; its first message has waited so long for that. */
+  acked: (waitMs: number) => void
   /** `unawaited` messages were lost with the store. */
   failed: (fault: GatewayError, unawaited: number) => void
 }
@@ -95,7 +103,7 @@ export function createCommitter<OpenGroup extends Group>(
   options: CommitterOptions,
 ): Committer<OpenGroup> {
   const waits = createWriteWaits({ failed: () => fault !== null })
-  const gathering = createGathering({ clock: deps.clock, gathered: flush })
+  const deadline = new WriteDeadline({ clock: deps.clock, passed: flush })
   let open = deps.makeGroup()
   let queue: OpenGroup[] = []
   let queuedBytes = 0
@@ -113,14 +121,16 @@ export function createCommitter<OpenGroup extends Group>(
   /** What the running write holds; a failure must reach these too. */
   let current: { parts: Pending[]; group: OpenGroup | null } = { parts: [], group: null }
 
-  function endMessage(ack: Ack | null, commitsBefore = commits): void {
+  function endMessage(ack: Ack | null, waitMs = 0): void {
     if (fault !== null) {
       ack?.(fault)
       return
     }
+    if (messagesOf(open) === 0) open.openedMs = deps.clock.monotonic()
     if (ack === null) open.unawaited += 1
     else open.acks.push(ack)
-    gathering.add(commits - commitsBefore)
+    const isFull = open.bytes >= eagerBytes || messagesOf(open) >= options.group.chunkPayloadsMax
+    deadline.add(isFull ? 0 : Math.min(waitMs, options.ackDelayMaxMs))
     if (open.bytes >= options.groupBytesMax) queueGroup()
     updateCongestion()
     // With much to write, the disk starts at once and works while the rest of what arrived is mapped.
@@ -138,20 +148,20 @@ export function createCommitter<OpenGroup extends Group>(
   function openNext(): void {
     closedMessages += messagesOf(open)
     open = deps.makeGroup()
-    gathering.opened()
   }
 
-  function commit(part: WritePart): Promise<void> {
+  function commit(part: WritePart, waitMs = 0): Promise<void> {
     if (fault !== null) return Promise.reject(fault)
     return new Promise((resolve, reject) => {
       pending.push({ part, resolve, reject })
+      deadline.add(Math.min(waitMs, options.ackDelayMaxMs))
       schedule()
     })
   }
 
   /** The check phase follows all sockets of this turn: what arrived together is written together. */
   function schedule(): void {
-    if (writing || scheduled || gathers()) return
+    if (writing || scheduled || mayWait()) return
     scheduled = true
     setImmediate(() => {
       scheduled = false
@@ -159,14 +169,13 @@ export function createCommitter<OpenGroup extends Group>(
     })
   }
 
-  function gathers(): boolean {
-    if (pending.length > 0 || queue.length > 0 || waits.any()) return false
-    return gathering.waits(messagesOf(open))
+  function mayWait(): boolean {
+    return queue.length === 0 && !waits.any() && deadline.waits()
   }
 
   function flush(): void {
     if (writing || fault !== null) return
-    gathering.started()
+    deadline.clear()
     waits.betweenWrites()
     const group = nextGroup()
     const parts = pending
@@ -201,6 +210,8 @@ export function createCommitter<OpenGroup extends Group>(
     const first = queue.shift()
     if (first !== undefined) {
       queuedBytes -= first.bytes
+      // The open group follows; its deadline was cleared.
+      deadline.add(0)
       return first
     }
     if (open.bytes === 0 && open.acks.length === 0 && open.unawaited === 0) return null
@@ -224,18 +235,20 @@ export function createCommitter<OpenGroup extends Group>(
     if (group !== null) closedMessages -= messagesOf(group)
     // The device may forget the message once we ack, so this stays behind the write (invariant 1). One list
     // for the whole group keeps the order of arrival over all lanes and connections [MQTT-4.6.0-2].
-    if (group !== null) for (const ack of group.acks) ack(null)
+    if (group !== null) {
+      for (const ack of group.acks) ack(null)
+      if (group.acks.length > 0) deps.acked(deps.clock.monotonic() - group.openedMs)
+    }
     for (const { resolve } of parts) resolve()
     updateCongestion()
     deps.changed()
-    gathering.ended()
-    if (!gathers()) flush()
+    if (!mayWait()) flush()
   }
 
   function fail(reason: GatewayError): void {
     if (fault !== null) return
     fault = reason
-    gathering.started()
+    deadline.clear()
     const parts = [...current.parts, ...pending]
     const groups = [...(current.group === null ? [] : [current.group]), ...queue, open]
     current = { parts: [], group: null }

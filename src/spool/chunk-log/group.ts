@@ -57,6 +57,7 @@ export function createGroup(
     bytes: 0,
     acks: [],
     unawaited: 0,
+    openedMs: 0,
     append,
     addKey,
     note,

@@ -274,6 +274,11 @@ export function putTotals(lane: Lane, ops: StoreOp[]): void {
   ops.push({ type: 'put', key: laneKey(table.totals, id), value })
 }
 
+/** Durable payloads that no batch claims. */
+export function pendingIn({ committedSeq, sealSeq }: Lane): number {
+  return committedSeq - sealSeq
+}
+
 /** The first number that the database may still hold. */
 export function firstOpenSeq(lane: Lane): number {
   let first = lane.sealSeq

@@ -1,10 +1,10 @@
 // write-waits.ts: readers wait for the moment between two writes. Others wait until nothing is left to be
-// written. Entry file of this folder; commit-gathering.ts is about writes that wait.
+// written. Entry file of this folder; write-deadline.ts says how long a write waits.
 //
 // The committer calls `betweenWrites` before it puts a write together, and `isIdle` when nothing is left.
 // After a failure both are called, so nothing waits for ever.
 
-export { createGathering } from './commit-gathering.ts'
+export { WriteDeadline } from './write-deadline.ts'
 
 export type WriteWaits = {
   /** A write must not be delayed now. */

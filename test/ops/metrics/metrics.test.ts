@@ -170,6 +170,6 @@ describe('the metrics', () => {
     const text = await world.metrics()
     expect(missingIn(text, ['gateway_messages_dead_total{source="other",reason="other"} 9800'])).toEqual([])
     expect(text.match(/^gateway_messages_dead_total\{/gm)).toHaveLength(101)
-    expect(text.split('\n').length).toBeLessThan(900)
+    expect(text.split('\n').length).toBeLessThan(950)
   })
 })

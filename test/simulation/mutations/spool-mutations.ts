@@ -26,8 +26,8 @@ export const spoolMutations: readonly Mutation[] = [
   {
     name: 'the acknowledgements of a commit are given in the wrong order',
     file: 'spool/chunk-log/committer.ts',
-    find: 'if (group !== null) for (const ack of group.acks) ack(null)',
-    replace: 'if (group !== null) for (const ack of group.acks.toReversed()) ack(null)',
+    find: 'for (const ack of group.acks) ack(null)',
+    replace: 'for (const ack of group.acks.toReversed()) ack(null)',
   },
   {
     name: 'the open group hears nothing of a failed write',

@@ -17,6 +17,7 @@ async function openCommitter(options: Partial<CommitterOptions> = {}) {
   const writes: { keys: string[]; sync: boolean }[] = []
   const acks: string[] = []
   const failures: number[] = []
+  const ackWaits: number[] = []
   let fails = false
   const clock = createFakeClock()
   const committer = createCommitter(
@@ -34,9 +35,18 @@ async function openCommitter(options: Partial<CommitterOptions> = {}) {
       makeGroup,
       explain: explainWrite,
       changed: () => undefined,
+      acked: (waitMs) => void ackWaits.push(waitMs),
       failed: (_fault, unawaited) => void failures.push(unawaited),
     },
-    { groupBytesMax: 1000, busyMessages: 1e6, busyBytes: 1e9, uncommittedBytesMax: 5000, ...options },
+    {
+      groupBytesMax: 1000,
+      busyMessages: 1e6,
+      busyBytes: 1e9,
+      uncommittedBytesMax: 5000,
+      ackDelayMaxMs: 0,
+      group: { chunkPayloadsMax: 1000 },
+      ...options,
+    },
   )
 
   function makeGroup(): Group & { names: string[] } {
@@ -45,6 +55,7 @@ async function openCommitter(options: Partial<CommitterOptions> = {}) {
       bytes: 0,
       acks: [],
       unawaited: 0,
+      openedMs: 0,
       names,
       prepare: (ops) => void ops.push(...names.map(putOf)),
       committed: () => void acks.push('committed'),
@@ -53,16 +64,12 @@ async function openCommitter(options: Partial<CommitterOptions> = {}) {
 
   function send(
     name: string,
-    {
-      bytes = 100,
-      awaited = true,
-      commitsBefore,
-    }: { bytes?: number; awaited?: boolean; commitsBefore?: number } = {},
+    { bytes = 100, awaited = true, waitMs }: { bytes?: number; awaited?: boolean; waitMs?: number } = {},
   ): void {
     committer.open().names.push(name)
     committer.open().bytes += bytes
     const ack = awaited ? (fault: GatewayError | null) => void acks.push(fault?.code ?? name) : null
-    committer.endMessage(ack, commitsBefore)
+    committer.endMessage(ack, waitMs)
   }
 
   return {
@@ -73,6 +80,7 @@ async function openCommitter(options: Partial<CommitterOptions> = {}) {
     writes,
     acks,
     failures,
+    ackWaits,
     send,
     failWrites() {
       fails = true
@@ -121,63 +129,64 @@ describe('the committer', () => {
   })
 })
 
-describe('a write that gathers', () => {
-  /** A committer whose last write has just ended, as where many connections send. */
-  async function openBusy() {
-    const parts = await openCommitter()
-    for (let n = 0; n < 40; n += 1) await parts.committer.commit(partNamed('seal'))
-    parts.writes.length = 0
-    return parts
+describe('a write that waits for others', () => {
+  const ackDelayMaxMs = 250
+  const openWaiting = () => openCommitter({ ackDelayMaxMs, group: { chunkPayloadsMax: 20 } })
+  const turns = async () => {
+    for (let n = 0; n < 5; n += 1) await nextTurn()
   }
-  const gatherMs = 4
-  /** The connection was last heard of before all writes. */
-  const rare = { commitsBefore: 0 }
 
-  test('waits for messages of connections that sent nothing lately, and no longer than a moment', async () => {
-    const { committer, clock, keysOf, acks, send } = await openBusy()
-    send('a', rare)
-    for (let turns = 0; turns < 5; turns += 1) await nextTurn()
-    expect(keysOf()).toEqual([])
-    send('b', rare)
-    await clock.advance(gatherMs - 1)
+  test('starts at the earliest deadline of what it holds', async () => {
+    const { committer, clock, keysOf, acks, ackWaits, send } = await openWaiting()
+    send('a', { waitMs: 100 })
+    await clock.advance(20)
+    send('b', { waitMs: 50 })
+    void committer.commit(partNamed('settle'), 200)
+    await clock.advance(49)
+    await turns()
     expect(keysOf()).toEqual([])
     await clock.advance(1)
-    expect(keysOf()).toEqual(['a b'])
+    expect(keysOf()).toEqual(['settle a b'])
     while (acks.length === 0) await nextTurn()
     expect(acks).toEqual(['committed', 'a', 'b'])
-    expect(committer.busy()).toBe(false)
+    expect(ackWaits).toEqual([70])
     expect(clock.pending()).toBe(0)
   })
 
-  test('starts at once with a message of a connection that has just sent another', async () => {
-    const { committer, clock, keysOf, send } = await openBusy()
-    send('rare', rare)
-    send('again', { commitsBefore: committer.commits() - 32 })
+  test('never waits longer than the bound, whatever is asked', async () => {
+    const { committer, clock, keysOf } = await openWaiting()
+    void committer.commit(partNamed('receipts'), Infinity)
+    await clock.advance(ackDelayMaxMs - 1)
+    await turns()
+    expect(keysOf()).toEqual([])
+    await clock.advance(1)
+    expect(keysOf()).toEqual(['receipts'])
+  })
+
+  test('waits not at all with a bound of 0', async () => {
+    const { clock, keysOf, send } = await openCommitter({ ackDelayMaxMs: 0 })
+    send('a', { waitMs: 1000 })
     await nextTurn()
-    expect(keysOf()).toEqual(['rare again'])
+    expect(keysOf()).toEqual(['a'])
     expect(clock.pending()).toBe(0)
-    await committer.idle()
-    // What follows it may wait again.
-    send('next', rare)
-    for (let turns = 0; turns < 5; turns += 1) await nextTurn()
-    expect(clock.pending()).toBe(1)
   })
 
   test.each([
-    ['a message of no connection', {}],
-    ['the first message after the last commit', { commitsBefore: 40 }],
+    ['a message that may not wait', {}],
+    ['one that may wait for less than a timer measures', { waitMs: 0.9 }],
   ])('starts at once with %s', async (_what, how) => {
-    const { keysOf, send } = await openBusy()
-    send('a', rare)
+    const { clock, keysOf, send } = await openWaiting()
+    send('a', { waitMs: 100 })
     send('b', how)
     await nextTurn()
     expect(keysOf()).toEqual(['a b'])
+    expect(clock.pending()).toBe(0)
   })
 
   test('starts at once with a seal, for a reader, and for whoever waits for the end', async () => {
     for (const act of ['seal', 'look', 'idle'] as const) {
-      const { committer, keysOf, send } = await openBusy()
-      send('a', rare)
+      const { committer, keysOf, send } = await openWaiting()
+      send('a', { waitMs: 100 })
       if (act === 'seal') void committer.commit(partNamed('seal'))
       else if (act === 'look') void committer.betweenWrites(() => 0, new AbortController().signal)
       else void committer.idle()
@@ -187,16 +196,40 @@ describe('a write that gathers', () => {
     }
   })
 
-  test('starts at once with many messages, and where the last write is long ago', async () => {
-    const { committer, clock, keysOf, send } = await openBusy()
-    for (let n = 0; n < 16; n += 1) send('a', { ...rare, bytes: 10 })
+  test('starts at once with the messages of a full batch, also where they have no bytes', async () => {
+    const { keysOf, send } = await openWaiting()
+    for (let n = 0; n < 19; n += 1) send('a', { waitMs: 100, bytes: 0 })
+    await turns()
+    expect(keysOf()).toEqual([])
+    send('b', { waitMs: 100, bytes: 0 })
     await nextTurn()
     expect(keysOf()).toHaveLength(1)
+  })
+
+  test('counts from the arrival where a write runs meanwhile', async () => {
+    const { clock, held, keysOf, send } = await openWaiting()
+    held.hold()
+    send('a')
+    while (held.waiting() === 0) await nextTurn()
+    send('late', { waitMs: 40 })
+    send('later', { waitMs: 100 })
+    await clock.advance(40)
+    held.release()
+    while (keysOf().length < 2) await nextTurn()
+    expect(keysOf()).toEqual(['a', 'late later'])
+  })
+
+  test('waits again behind a write, and is given up with the store', async () => {
+    const { committer, clock, keysOf, acks, send } = await openWaiting()
+    send('a')
     await committer.idle()
-    await clock.advance(17)
-    send('b', rare)
-    await nextTurn()
-    expect(keysOf()).toHaveLength(2)
+    send('b', { waitMs: 100 })
+    await turns()
+    expect(keysOf()).toEqual(['a'])
+    expect(clock.pending()).toBe(1)
+    committer.fail(explainWrite(new Error('a read failed')))
+    expect(acks.at(-1)).toBe('SPOOL_WRITE_FAILED')
+    expect(clock.pending()).toBe(0)
   })
 })
 

@@ -278,7 +278,7 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
 
   /** No caller waits. If the write fails, all entries are read from the store again. */
   function endGroup(): void {
-    spool.endMessage(() => {})
+    spool.endMessage(() => {}, Infinity)
   }
 
   function attempt(change: () => void): void {
