@@ -202,7 +202,7 @@ async function openIncoming(
   // Before its start: one that fails leaves timers that write to the spool.
   made(ingest)
   records.followClients(ingest.clients)
-  const certificates = createCertificateWatch({ clock }, config)
+  const certificates = createCertificateWatch({ clock, clients: () => ingest.clients.admitted() }, config)
   ops.attach({ certificates })
   let present = config
   const reload = createConfigReload(

@@ -290,6 +290,12 @@ export type StateFacts = {
   AUDIT_LOG_FAILED: { path: string; why: string }
   /** `certificate`: what it is for, and the address or name of that. `endsSoon`: it has not ended yet. */
   CERTIFICATE_EXPIRES: { certificate: string; detail: string; endsSoon: boolean }
+  /** Those whose certificate ends first; all of them are `total`, of which `expired` have ended. */
+  CLIENT_CERTIFICATES_EXPIRE: {
+    clients: readonly { clientId: string; endsAt: EpochMs }[]
+    total: number
+    expired: number
+  }
   /** `failures`: tries in a row; 0 where a mail relay took the alert and refused some recipients. */
   ALERTS_FAILING: { receiver: string; failures: number; why: string; act: string }
 }

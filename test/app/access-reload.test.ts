@@ -145,7 +145,8 @@ describe('changed certificates', () => {
 
   let clients = 0
   /** Resolves with the CONNACK, or null where TLS refuses the client. */
-  async function login(port: number, own: Certificate, more: { session?: Buffer } = {}) {
+  async function login(port: number, own: Certificate, more: { session?: Buffer; clientId?: string } = {}) {
+    const { clientId = `c${(clients += 1)}` } = more
     const options = { port, host: '127.0.0.1', servername: 'localhost', ca: gateways.ca, ...own, ...more }
     const socket: TLSSocket = connect(options)
     onTestFinished(() => void socket.destroy())
@@ -156,10 +157,29 @@ describe('changed certificates', () => {
       socket.once('data', resolve)
       socket.once('close', () => resolve(null))
     })
-    socket.once('secureConnect', () => socket.write(connectBytes(`c${(clients += 1)}`, { keepalive: 60 })))
+    socket.once('secureConnect', () => socket.write(connectBytes(clientId, { keepalive: 60 })))
     const connack = await answer
     return { returnCode: connack?.[3] ?? null, socket, session: () => session }
   }
+
+  test('of clients that end soon are a condition, until the client comes with another one', async () => {
+    const { pipeline, port } = await start(broker, filesOf(gateways.issue({ names: ['localhost'] })))
+    const issue = (days: number) =>
+      devices.issue({
+        names: ['truck-9'],
+        from: new Date(Date.now() - 365 * 86_400_000),
+        until: new Date(Date.now() + days * 86_400_000),
+      })
+    const clientId = 'truck-9'
+    expect((await login(port, issue(20), { clientId })).returnCode).toBe(0)
+    expect((await login(port, valid)).returnCode).toBe(0)
+    await pipeline.until(() => pipeline.codes().includes('CLIENT_CERTIFICATES_EXPIRE'))
+    const { what, why } = pipeline.condition('CLIENT_CERTIFICATES_EXPIRE')!
+    expect(what).toMatch(/^Client certificates end soon, or have ended: "truck-9" 2/)
+    expect(why).toBe('None has ended yet.')
+    expect((await login(port, issue(400), { clientId })).returnCode).toBe(0)
+    await pipeline.until(() => !pipeline.codes().includes('CLIENT_CERTIFICATES_EXPIRE'))
+  })
 
   test('are used for new connections; a revoked client is closed and refused, also with a ticket', async () => {
     const first = gateways.issue({ names: ['localhost'] })

@@ -63,6 +63,7 @@ export function clientView(clientId: string, more: Partial<ClientView> = {}): Cl
     address: '10.0.0.7',
     protocol: 'MQTT 3.1.1',
     connect: null,
+    certificate: null,
     state: 'connected',
     since: 1,
     willCame: false,

@@ -103,7 +103,7 @@ export type Broker = {
   counters(): BrokerCounters
   readonly clients: Omit<
     Clients,
-    'admitted' | 'mayConnect' | 'connected' | 'ended' | 'isConnected' | 'isBack' | 'willCame'
+    'mayConnect' | 'connected' | 'ended' | 'isConnected' | 'isBack' | 'willCame'
   >
 }
 

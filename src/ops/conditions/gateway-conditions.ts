@@ -1,6 +1,7 @@
 // gateway-conditions.ts: the conditions of the gateway as a whole: of devices and their mapping, of the
 // process, of the HTTP server and the audit log, and of alerts.
 
+import { zonedTime } from '../../std/clock.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
 import { bounded, listText, quote } from '../../std/quote.ts'
@@ -40,6 +41,7 @@ type SelfCode =
   | 'CONTROL_SOCKET_FAILED'
   | 'AUDIT_LOG_FAILED'
   | 'CERTIFICATE_EXPIRES'
+  | 'CLIENT_CERTIFICATES_EXPIRE'
   | 'ALERTS_FAILING'
 
 export const selfConditions: ConditionTable<SelfCode> = {
@@ -150,6 +152,30 @@ export const selfConditions: ConditionTable<SelfCode> = {
       why: endsSoon ? 'It ends within 14 days.' : 'Connections that need it are refused.',
       severity: endsSoon ? 'warning' : 'error',
     }),
+  },
+  CLIENT_CERTIFICATES_EXPIRE: {
+    severity: 'warning',
+    meaning:
+      'Client certificates of devices end within 30 days, or ended less than 30 days ago (a third of their life, where ' +
+      'that is shorter). The gateway knows those of the last connection of each client. With an expired one a device ' +
+      'does not get in.',
+    act:
+      'Give these devices new certificates. A connection with the new one ends the problem of a device. One that is gone ' +
+      'for good leaves the list after the same time.',
+    cause: ({ clients, total, expired }) => {
+      const shown = clients.map(({ clientId, endsAt }) => `${quote(clientId, 40)} ${zonedTime(endsAt)}`)
+      const list = listText(shown, { total, lengthMax: 240 })
+      return {
+        what: `Client certificates end soon, or have ended: ${list}.`,
+        why:
+          expired === 0
+            ? 'None has ended yet.'
+            : `${expired} of ${total} have ended: these devices do not get in.`,
+        severity: expired === 0 ? 'warning' : 'error',
+        present: total,
+        causes: clients.map(({ clientId }) => clientId),
+      }
+    },
   },
   // Nothing is late or lost by this one.
   ALERTS_FAILING: {

@@ -60,7 +60,10 @@ describe('while the gateway runs', () => {
   test('it is a state 14 days before its end, worse from its end on, and none when it is renewed', async () => {
     const clock = createFakeClock()
     const good = issue(-1, 400)
-    const watch = createCertificateWatch({ clock }, configWith(issue(-90, 15), { ops: good }))
+    const watch = createCertificateWatch(
+      { clock, clients: () => [] },
+      configWith(issue(-90, 15), { ops: good }),
+    )
     const states = () => [...watch.states()]
     expect(states()).toEqual([])
     await clock.advance(dayMs + 1000)
@@ -70,5 +73,38 @@ describe('while the gateway runs', () => {
     expect(states()).toMatchObject([{ ...found, endsSoon: false }])
     watch.use(configWith(good))
     expect(states()).toEqual([])
+  })
+
+  test('client certificates are one state from 30 days before the end of the first to 30 days after', async () => {
+    const clock = createFakeClock()
+    const endsIn = (clientId: string, days: number, from = -365) => ({
+      clientId,
+      certificate: { startsAt: fakeStartMs + from * dayMs, endsAt: fakeStartMs + days * dayMs },
+    })
+    // That of the bus lives for 24 days, and is renewed in the last eight.
+    const clients = [
+      endsIn('truck-8', 45),
+      endsIn('truck-7', 35),
+      { clientId: 'van', certificate: null },
+      endsIn('bus', 45, 21),
+    ]
+    const watch = createCertificateWatch({ clock, clients: () => clients }, configWith(issue(-1, 400)))
+    const stateAfter = async (days: number) => {
+      await clock.advance(days * dayMs)
+      return [...watch.states()].map((state) => {
+        if (state.code !== 'CLIENT_CERTIFICATES_EXPIRE') throw new Error(state.code)
+        return [state.clients.map(({ clientId }) => clientId), state.total, state.expired]
+      })
+    }
+    expect(await stateAfter(0)).toEqual([])
+    expect(await stateAfter(6)).toEqual([[['truck-7'], 1, 0]])
+    expect(await stateAfter(10)).toEqual([[['truck-7', 'truck-8'], 2, 0]])
+    expect(await stateAfter(20)).toEqual([[['truck-7', 'truck-8'], 2, 1]])
+    expect(await stateAfter(2)).toEqual([[['truck-7', 'truck-8', 'bus'], 3, 1]])
+    // Renewed.
+    clients.splice(1, 1, endsIn('truck-7', 400))
+    expect(await stateAfter(1)).toEqual([[['truck-8', 'bus'], 2, 0]])
+    expect(await stateAfter(15)).toEqual([[['truck-8'], 1, 1]])
+    expect(await stateAfter(30)).toEqual([])
   })
 })

@@ -8,7 +8,12 @@ import {
 import { RefusalReport } from '../../../src/ingest/broker/refusal-report.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
-type Known = { clientId: string; address: string | null; state: 'connected' | 'lost' }
+type Known = {
+  clientId: string
+  address: string | null
+  state: 'connected' | 'lost'
+  certificate: null
+}
 type Refused = EventOf<'clients_refused'>
 
 function world(admitted: Known[] = []) {
@@ -25,7 +30,12 @@ function world(admitted: Known[] = []) {
 }
 
 const fleet = (state: Known['state'], length = 25): Known[] =>
-  Array.from({ length }, (_, n) => ({ clientId: `truck-${n}`, address: `10.0.1.${n}`, state }))
+  Array.from({ length }, (_, n) => ({
+    clientId: `truck-${n}`,
+    address: `10.0.1.${n}`,
+    state,
+    certificate: null,
+  }))
 
 const lost = fleet('lost')
 const unknown: Known[] = []

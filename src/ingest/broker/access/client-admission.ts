@@ -1,6 +1,7 @@
 // client-admission.ts: answers a CONNECT that follows the rules: who is it (access.ts), is there room
 // (connection-limits), is the client id free (clients), and is its session stored.
 
+import type { X509Certificate } from 'node:crypto'
 import type { AuthenticateError, Client } from 'aedes'
 import { clientNameOf } from '../../../domain/message.ts'
 import type { Intake } from '../../intake/intake.ts'
@@ -173,12 +174,19 @@ function versionOf(client: Client, { version5 }: Gate): ProtocolVersion {
 }
 
 function protocolOf(client: Client, gate: Gate, sessionPresent: boolean): Protocol {
-  const { version5, transport, keepaliveMs } = gate
+  const { version5, transport, keepaliveMs, peerCertificate } = gate
   const version = versionOf(client, gate)
   return {
     protocol: transport === 'TCP' ? `MQTT ${version}` : `MQTT ${version} over ${transport}`,
     connect: version5 && connectOf(version5, keepaliveMs, sessionPresent),
+    certificate: certificateOf(peerCertificate?.()),
   }
+}
+
+function certificateOf(own: X509Certificate | undefined): Protocol['certificate'] {
+  return own === undefined
+    ? null
+    : { startsAt: own.validFromDate.getTime(), endsAt: own.validToDate.getTime() }
 }
 
 function connectOf(

@@ -163,6 +163,7 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
       address: null,
       protocol: null,
       connect: null,
+      certificate: null,
       state: 'refused',
       since: clock.now(),
       willCame: false,

@@ -37,7 +37,7 @@ type Fault = { reason: string; detail: string }
 type Named = Pick<Sender, 'clientId' | 'identity'>
 
 /** Of a connection. */
-export type Protocol = Pick<ClientView, 'protocol' | 'connect'>
+export type Protocol = Pick<ClientView, 'protocol' | 'connect' | 'certificate'>
 
 export type Clients = {
   /** Not while one with an identity has the client id, and this one has none. */
@@ -80,7 +80,7 @@ export type Clients = {
   /** Ids that two clients use at the same time. */
   shared(): ReadonlySet<string>
   /** Those that have or had a connection whose CONNECT was accepted. */
-  admitted(): Iterable<Pick<ClientView, 'clientId' | 'address' | 'state'>>
+  admitted(): Iterable<Pick<ClientView, 'clientId' | 'address' | 'state' | 'certificate'>>
   /** At most `most` clients with a fault, the latest fault first. */
   withFaults(most: number): readonly ClientView[]
   takeOvers(): number
@@ -187,7 +187,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
   function connected(
     sender: Sender,
     address: string | null,
-    { protocol = null, connect = null }: Partial<Protocol> = {},
+    { protocol = null, connect = null, certificate = null }: Partial<Protocol> = {},
   ): ClientTraffic {
     const { identity, userName } = sender
     const client = recordFor(sender)
@@ -199,6 +199,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
       address,
       protocol,
       connect,
+      certificate,
       state: 'connected',
       since: clock.now(),
       willCame: false,

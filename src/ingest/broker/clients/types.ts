@@ -16,6 +16,8 @@ export type ClientView = {
   readonly protocol: string | null
   /** Of its last connection; null before MQTT 5. */
   readonly connect: ClientConnect | null
+  /** When the certificate of its last connection is valid; null without one. */
+  readonly certificate: { startsAt: EpochMs; endsAt: EpochMs } | null
   readonly state: ClientState
   /** Since when it has this state. */
   readonly since: EpochMs

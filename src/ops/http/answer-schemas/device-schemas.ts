@@ -31,6 +31,9 @@ const client = record({
   })
     .nullable()
     .describe('Properties of its last CONNECT; null before MQTT 5.'),
+  certificate: record({ startsAt: time().describe('Valid from.'), endsAt: time().describe('Valid until.') })
+    .nullable()
+    .describe('Client certificate of its last connection; null without one.'),
   state: z.enum(['connected', 'disconnected', 'lost', 'refused']).describe('What it is now.'),
   since: time().describe('Since when.'),
   willCame: z.boolean().describe('Its will was taken when its last connection ended.'),
