@@ -64,6 +64,9 @@ export type SourceRisk =
   | 'partition_left'
   | 'not_ready'
 
+/** `connections`: how many it has. */
+export type SourceLinks = { messageSource: string; clientIds: readonly string[]; connections: number }
+
 type Failing = {
   provider: ProviderName
   /** Failed submissions in a row. */
@@ -247,7 +250,8 @@ export type StateFacts = {
   TLS_HANDSHAKES_FAIL: { listener: string; detail: string; count: number; top: readonly string[] }
 
   // message sources
-  MESSAGE_SOURCE_DISCONNECTED: { messageSource: string; clientId: string; detail: string; act: string }
+  /** `clientIds`: its connections that are not open. Of the first one: why, in words, and what to do. */
+  MESSAGE_SOURCE_DISCONNECTED: SourceLinks & { detail: string; act: string }
   /** `about`: each thing that has the risk. Of the first one: the connection that saw it, and it in words. */
   MESSAGE_SOURCE_AT_RISK: {
     messageSource: string
@@ -258,7 +262,8 @@ export type StateFacts = {
     /** Null where the risk says it. */
     act: string | null
   }
-  MESSAGE_SOURCE_PAUSED: { messageSource: string; clientId: string }
+  /** `clientIds`: its connections that take nothing. */
+  MESSAGE_SOURCE_PAUSED: SourceLinks
   /** `clientId`: of the connection; null for all of the source. `neverHeard`: none came since the start. */
   MESSAGE_SOURCE_SILENT: {
     messageSource: string

@@ -68,6 +68,7 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
   return {
     received: 0,
     lastMessageAt: null,
+    lastOfClientsAt: null,
     acked: 0,
     duplicates: 0,
     resent: 0,

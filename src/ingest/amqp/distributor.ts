@@ -177,8 +177,11 @@ export function createDistributor(deps: Deps, options: AmqpOptions): Distributor
       await publisher.close()
     },
     view() {
-      const { detail, act } = publisherFault ?? {}
-      return { ...link.view(), ...(detail !== undefined && { lastFault: detail, lastAct: act ?? null }) }
+      // Its inbox is not read while the queues cannot be reached: that is a lost connection, and no pause.
+      const own = { ...link.view(), isPausedLong: false }
+      if (publisherFault === null) return own
+      const { detail: lastFault, act: lastAct } = publisherFault
+      return { ...own, state: 'waiting', lastFault, lastAct }
     },
     outstanding: () => tags.length,
     takes: link.takes,

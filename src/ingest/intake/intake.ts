@@ -80,7 +80,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   const state = createMappingState({ spool, clock, ourTime, router }, deps.mapper)
   const drops = createDropReporter({ clock, emit }, { eventEveryMs })
   const backpressure = createStoreBackpressure({ spool, map: state.map, route, drop }, bounds)
-  const counters = { received: 0, lastMessageAt: 0, bytes: 0, dropped: 0 }
+  const counters = { received: 0, lastMessageAt: 0, lastOfClientsAt: 0, bytes: 0, dropped: 0 }
   /** The state of the mapping is being read: nothing may be mapped. */
   let restoring = false
   let storeReturn: PromiseWithResolvers<void> | null = null
@@ -119,6 +119,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     message.serial = serial
     counters.received += 1
     counters.lastMessageAt = now
+    if ((message.from ?? null) === null) counters.lastOfClientsAt = now
     counters.bytes += message.bytes.length
   }
 
@@ -279,6 +280,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     counters: () => ({
       ...counters,
       lastMessageAt: counters.lastMessageAt || null,
+      lastOfClientsAt: counters.lastOfClientsAt || null,
       ...router.counters(),
       ...state.counters(),
       ...resends.counters(),
@@ -307,6 +309,8 @@ export type IntakeCounters = RoutedCounters &
     received: number
     /** When the last one arrived; null before the first. */
     lastMessageAt: EpochMs | null
+    /** The same of the clients of the embedded broker. */
+    lastOfClientsAt: EpochMs | null
     bytes: number
     /** QoS 0 messages that could not be kept. */
     dropped: number

@@ -41,8 +41,11 @@ export function createLinkStatus(
 
   function set(next: LinkState): void {
     if (state === next) return
+    // Each try of a connection that is down is the same time without one.
+    const stays = isDown(state) && isDown(next)
     state = next
     isPausedLong = false
+    if (stays) return
     sinceMs = clock.monotonic()
     since = clock.now()
   }
@@ -98,4 +101,8 @@ export function createLinkStatus(
       lastMessageMs,
     }),
   }
+}
+
+function isDown(state: LinkState): boolean {
+  return state === 'connecting' || state === 'waiting'
 }

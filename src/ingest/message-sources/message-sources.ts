@@ -34,7 +34,7 @@
 // is the stream sequence, want(n) bounds each pull request, holdMs is its ack_wait: the source reports
 // progress before it ends.
 
-import type { Clock } from '../../std/clock.ts'
+import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { IntakeSpool } from '../types.ts'
 import { createMessageFeed, type FeedOfSource } from './message-feed.ts'
@@ -45,7 +45,7 @@ import type {
   MessageSourceStatus,
   PartitionBudgets,
 } from './types.ts'
-import type { State, StateSource } from '../../domain/condition-state.ts'
+import type { SourceLinks, State, StateSource } from '../../domain/condition-state.ts'
 import type { Emit } from '../../domain/event.ts'
 import { embeddedBrokerName } from '../../domain/message.ts'
 import { createSilenceWatch } from './silence-watch.ts'
@@ -152,12 +152,19 @@ export function createMessageSources(deps: Deps, entries: readonly SourceEntry[]
     yield* watch.states()
     for (const { source } of entries) {
       const messageSource = source.name
-      for (const { clientId, isPausedLong, lastFault, lastAct } of source.view().links) {
-        if (isPausedLong) yield { code: 'MESSAGE_SOURCE_PAUSED', messageSource, clientId }
-        if (lastFault === null) continue
-        const act = lastAct ?? ''
-        yield { code: 'MESSAGE_SOURCE_DISCONNECTED', messageSource, clientId, detail: lastFault, act }
-      }
+      const { links } = source.view()
+      // One condition for all its connections: they have one server, and as a rule one cause.
+      const some = (those: typeof links): SourceLinks => ({
+        messageSource,
+        clientIds: those.map(({ clientId }) => clientId),
+        connections: links.length,
+      })
+      const paused = links.filter(({ isPausedLong }) => isPausedLong)
+      const failing = links.filter(({ lastFault }) => lastFault !== null)
+      if (paused.length > 0) yield { code: 'MESSAGE_SOURCE_PAUSED', ...some(paused) }
+      const { lastFault: detail, lastAct } = failing[0] ?? { lastFault: null, lastAct: null }
+      if (detail !== null)
+        yield { code: 'MESSAGE_SOURCE_DISCONNECTED', ...some(failing), detail, act: lastAct ?? '' }
       yield* source.states()
     }
   }
@@ -176,14 +183,18 @@ export function createMessageSources(deps: Deps, entries: readonly SourceEntry[]
   }
 }
 
+/** `received`, `acked`: of all sources. */
+type BrokerCounts = {
+  received: number
+  acked: number
+  held: number
+  propertiesSkipped: number
+  lastOfClientsAt: EpochMs | null
+}
+
 /** The embedded broker as a message source: what is not of the others. */
 export function embeddedBroker(
-  {
-    received,
-    acked,
-    held,
-    propertiesSkipped,
-  }: { received: number; acked: number; held: number; propertiesSkipped: number },
+  { received, acked, held, propertiesSkipped, lastOfClientsAt: lastMessageAt }: BrokerCounts,
   others: readonly MessageSourceStatus[],
   windowMax: number,
 ): MessageSourceStatus {
@@ -204,6 +215,6 @@ export function embeddedBroker(
     propertiesSkipped,
     outstanding: held,
     isSilent: false,
-    lastMessageAt: null,
+    lastMessageAt,
   }
 }

@@ -3,7 +3,7 @@
 
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, listText, quote } from '../../std/quote.ts'
-import type { SourceRisk } from '../../domain/condition-state.ts'
+import type { SourceLinks, SourceRisk } from '../../domain/condition-state.ts'
 import { sentence } from '../../domain/events/event-text.ts'
 import type { ConditionTable } from './types.ts'
 
@@ -24,11 +24,9 @@ export const sourceStateConditions: ConditionTable<SourceStateCode> = {
     act:
       'Look at the reason. Check the address, the user and the rules of the broker; `check --connect` tries the ' +
       'bridge. The bridge connects again automatically.',
-    cause: ({ messageSource, clientId, detail, act }) => ({
-      key: `${messageSource} ${clientId}`,
-      what:
-        `Bridge ${quote(messageSource, 64)} (${quote(clientId, 64)}) is not connected. Its messages wait at the ` +
-        'broker, as far as it keeps them.',
+    cause: ({ detail, act, ...links }) => ({
+      key: links.messageSource,
+      what: `${linksText(links)} is not connected. Its messages wait at the broker, as far as it keeps them.`,
       why: sentence(detail),
       act,
     }),
@@ -58,11 +56,9 @@ export const sourceStateConditions: ConditionTable<SourceStateCode> = {
       'Follow the condition of the spool, or CUSTODY_OUTAGE. RabbitMQ and NATS keep the messages, or give them to another ' +
       'gateway. Of an MQTT broker, check how many it queues for one session: a Mosquitto drops beyond max_queued_messages ' +
       '(default 1000) without a word. Set it for the longest pause.',
-    cause: ({ messageSource, clientId }) => ({
-      key: `${messageSource} ${clientId}`,
-      what:
-        `Bridge ${quote(messageSource, 64)} (${quote(clientId, 64)}) takes no messages, because the gateway takes ` +
-        'nothing in.',
+    cause: (links) => ({
+      key: links.messageSource,
+      what: `${linksText(links)} takes no messages, because the gateway takes nothing in.`,
       why: 'The broker or engine keeps them now, as far as its limits allow.',
     }),
   },
@@ -131,6 +127,13 @@ export const sourceStateConditions: ConditionTable<SourceStateCode> = {
       why: `${sentence(bounded(why, 300))} The next try is in ${formatDuration(retryInMs)}.`,
     }),
   },
+}
+
+function linksText({ messageSource, clientIds, connections }: SourceLinks): string {
+  const of = quote(clientIds[0] ?? '', 64)
+  const number =
+    clientIds.length === 1 ? of : `${clientIds.length} of ${connections} connections, such as ${of}`
+  return `Bridge ${quote(messageSource, 64)} (${number})`
 }
 
 /** Messages are lost by these, or are not received. */

@@ -174,7 +174,11 @@ export const spoolStateConditions: ConditionTable<StateCode> = {
               `They use ${formatSize(bytesMax)}. Messages that can be mapped are delivered as usual. Payloads that ` +
               'would become dead letters wait for room, in at most 5 % of the spool.',
           }
-        : { key: store, why: fullText({ store, bytesMax }) },
+        : {
+            key: store,
+            what: `The store for ${keptStores[store]} is full. Such messages get no acknowledgement; senders keep them.`,
+            why: fullText({ store, bytesMax }),
+          },
   },
 }
 

@@ -135,7 +135,7 @@ export const messageSources = list(
       'gateway_message_source_lost_total',
     ),
     lastMessageAt: timeOrNull(
-      'When the last message of a bridge came.',
+      'When the last message of a message source came.',
       'gateway_message_source_last_message_timestamp_seconds',
     ),
     connections: list('The connections of a bridge.', ({ links }) => links, {

@@ -70,7 +70,7 @@ export function createFullStores(options: SpoolOptions): FullStores {
 
   function* states(): Generator<State> {
     for (const store of full) {
-      const isDead = store === 'dead_letters' || store === 'unlisted_dead_letters'
+      const isDead = store.endsWith('dead_letters')
       const { bytesMax } = limits[store]
       yield { code: isDead ? 'DEAD_LETTERS_FULL' : 'QUARANTINE_FULL', store, bytesMax }
     }

@@ -185,6 +185,8 @@ describe('room', () => {
     await eventually(() => link.ackWrites.flat().length === 25)
     expect(link.ackWrites.flat()).toEqual(numbers(25))
     expect(link.connect.properties?.receiveMaximum).toBe(10)
+    const [embedded, bridge] = opened.world.ingest.messageSources()
+    expect([embedded!.lastMessageAt, bridge!.lastMessageAt]).toEqual([null, expect.any(Number)])
   })
 
   test('while the spool is full it disconnects, and returns when there is room', async () => {

@@ -201,8 +201,7 @@ function providersSection(status: Status): Html {
   </section>`
 }
 
-function sourcesSection({ messageSources, addresses, clients, lastMessageAt, now }: Status): Html {
-  const isOnly = messageSources.length === 1
+function sourcesSection({ messageSources, addresses, clients, now }: Status): Html {
   return html`<section id="sources" data-region aria-labelledby="sources-title">
     <h2 id="sources-title">Message sources</h2>
     ${table({
@@ -214,7 +213,7 @@ function sourcesSection({ messageSources, addresses, clients, lastMessageAt, now
         count(one.messages),
         count(one.outstanding),
         one.lag === null ? '' : count(one.lag),
-        html`${ago(isOnly ? lastMessageAt : one.lastMessageAt, now)}${one.silent && html` <span class="bad">silent</span>`}`,
+        html`${ago(one.lastMessageAt, now)}${one.silent && html` <span class="bad">silent</span>`}`,
       ]),
     })}
   </section>`
