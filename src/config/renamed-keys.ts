@@ -17,7 +17,13 @@ const gone: Readonly<Record<string, string>> = {
   'sources[].jsonata': expressions(),
   jsonata: expressions(),
   'spool.deferred_max_bytes': 'no message waits for an expression any more. Remove it.',
+  'delivery.max_response_bytes': answers(),
+  'delivery.providers[].max_response_bytes': answers(),
   'spool.deferred_on_full': 'no message waits for an expression any more. Remove it.',
+}
+
+function answers(): string {
+  return 'up to 8 MiB of an answer are read. Remove it.'
 }
 
 function expressions(): string {

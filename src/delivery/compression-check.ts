@@ -9,7 +9,6 @@ import type { Outcome } from '../domain/outcome.ts'
 import { createCheckSubmitter, type CheckSubmitter } from './check-submitter.ts'
 import { createCredentials } from './credentials/credentials.ts'
 import type { ProviderOptions } from './delivery-options.ts'
-import { createSentBody } from './transport/sent-body.ts'
 
 type CompressionFinding = { ok: boolean; what: string; why?: string; act?: string }
 
@@ -56,7 +55,6 @@ async function send({ submitter, sign, stop, now }: Sending, encoding: 'gzip' | 
     operation: 'batch',
     body,
     encoding,
-    sent: createSentBody(body),
     payloadIds: () => [],
     sign,
     ...times,

@@ -1,5 +1,5 @@
-// config-fields.ts: the options of the section `delivery` that each provider may override. They have no
-// defaults here: an option that a provider does not set comes from the section (config.ts).
+// config-fields.ts: the options of the section `delivery` that each provider may override, with defaults.
+// What a provider does not set comes from the section (config.ts).
 
 import { z } from 'zod'
 import { readUrl } from '../std/given-url/given-url.ts'
@@ -30,104 +30,48 @@ const proxy = z
     error: 'must be environment, none, or a URL such as http://proxy.example.com:3128 without a user name',
   })
 
-export const batchFields = {
-  max_payloads: z
-    .int()
-    .min(1)
-    .max(10_000)
-    .describe(
-      'Maximum number of payloads in one batch. The specification has no limit. Lower it when the ' +
-        'service refuses batches with 400 or 413. Batches that are already sealed do not change.',
-    ),
-  max_bytes: size({ minBytes: 1024, maxBytes: 16 * 1024 ** 2 }).describe(
-    'Maximum size of one request body. A larger payload is sent alone.',
-  ),
-  linger: duration({ minMs: 0, maxMs: 3_600_000 }).describe(
-    'How long a payload waits for others before a batch that is not full is sealed. A longer linger means ' +
-      'fewer and larger requests, and later data.',
-  ),
-}
+export const providerKey = z
+  .string()
+  .regex(/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/, 'must be printable ASCII without spaces at its ends')
+  .max(256)
+  .describe('Value of the header X-Provider-Key, for aggregators. Without it the header is not sent.')
+  .optional()
 
-export const tlsFields = {
-  ca: pem('certificate').describe(
-    'Authorities that sign the certificate of the service: the path of a PEM file, or PEM text. They replace the ' +
-      'public authorities.',
-  ),
-  cert: pem('certificate').describe(
-    'Client certificate chain, if the service requires one: the path of a PEM file, or PEM text. Needs `key`.',
-  ),
-  key: pemKey().describe('Private key of `cert`: the path of a PEM file, `${file:PATH}` or `${env:NAME}`.'),
-  key_passphrase: secret().describe('Passphrase of an encrypted `key`.'),
-}
-
-export const backfillFields = {
-  after: duration({ minMs: 1000, maxMs: 30 * dayMs }).describe(
-    'Payloads older than this are backfill: fresh data is sent before them.',
-  ),
-  min_share: z
-    .number()
-    .min(0.01)
-    .max(1)
-    .describe(
-      'Smallest part of the requests that a backlog gets. It gets this part also when there is much ' +
-        'fresh data.',
-    ),
-  max_share: z
-    .number()
-    .min(0.01)
-    .max(1)
-    .describe(
-      'Largest part of `max_in_flight` for a backlog. If `max_in_flight` is more than one, one submission is ' +
-        'always reserved for fresh data.',
-    ),
-  order: z
-    .enum(['oldest-first', 'newest-first'])
-    .describe('Which part of a backlog is sent first, in parts of `rotate_every`.'),
-  rotate_every: duration({ minMs: 60_000, maxMs: 30 * dayMs }).describe(
-    'How often a new part of the backlog begins during an outage.',
-  ),
-}
-
-export const limitsFields = {
-  payloads_per_second: z
-    .number()
-    .min(0.01)
-    .max(1e6)
-    .describe(
-      'Maximum average number of payloads per second. A new batch holds at most what may be sent in 10 s.',
-    ),
-  requests_per_second: z
-    .number()
-    .min(0.01)
-    .max(1e5)
-    .describe('Maximum average number of requests per second.'),
-}
-
-export const backoffFields = {
-  min: duration({ minMs: 10, maxMs: dayMs }).describe('Largest delay after the first failure.'),
-  max: duration({ minMs: 10, maxMs: dayMs }).describe('Largest delay after many failures.'),
-  probe_every: duration({ minMs: 1000, maxMs: dayMs }).describe(
-    'Time between two probes after 401 or 403, and between two tries of a held batch. The time varies ' +
-      'by 20 %.',
-  ),
-}
-
-export const fields = {
+export const sharedFields = {
   base_url: baseUrl.describe(
     'URL of the ingestion API, without `/v2` and what follows it. It may have a path.',
   ),
-  provider_key: z
-    .string()
-    .regex(/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/, 'must be printable ASCII without spaces at its ends')
-    .max(256)
-    .describe('Value of the header X-Provider-Key, for aggregators. Without it the header is not sent.'),
-  credentials: credentialsSchema,
+  credentials: credentialsSchema.prefault({ source: 'environment' }),
   mode: z
     .enum(['batch', 'single'])
     .describe(
       '`single` sends each payload alone with `POST /v2/telemetry`, for integrations that are not enabled for ' +
         'batches. It needs one request per payload and is much slower. The section `batch` then has no effect.',
-    ),
+    )
+    .default('batch'),
+  batch: z
+    .strictObject({
+      max_payloads: z
+        .int()
+        .min(1)
+        .max(10_000)
+        .describe(
+          'Maximum number of payloads in one batch. The specification has no limit. Lower it when the ' +
+            'service refuses batches with 400 or 413. Batches that are already sealed do not change.',
+        )
+        .default(500),
+      max_bytes: size({ minBytes: 1024, maxBytes: 16 * 1024 ** 2 })
+        .describe('Maximum size of one request body. A larger payload is sent alone.')
+        .prefault('1MiB'),
+      linger: duration({ minMs: 0, maxMs: 3_600_000 })
+        .describe(
+          'How long a payload waits for others before a batch that is not full is sealed. A longer linger means ' +
+            'fewer and larger requests, and later data.',
+        )
+        .prefault('1s'),
+    })
+    .prefault({})
+    .describe('Limits of a batch.'),
   max_in_flight: z
     .int()
     .min(1)
@@ -135,35 +79,57 @@ export const fields = {
     .describe(
       'Batches that are sent at the same time. The gateway sends fewer while requests fail, and more ' +
         'again as they succeed. With 1, a batch is sent when the one before is settled on the disk.',
-    ),
-  timeout: duration({ minMs: 100, maxMs: 3_600_000 }).describe(
-    'Time for one request, until its answer is read. After a timeout the same batch is sent again under ' +
-      'the same batchId. If the value is shorter than the service needs, nothing is ever delivered. The request ' +
-      'gets twice the expected time of its upload in addition, at most 4 min in all; while the speed of the ' +
-      'link is unknown, after a start, at most twice this value. After each timeout of a batch of 16 KiB or ' +
-      'more that was sent completely its time doubles, up to 4 min.',
-  ),
-  connect_timeout: duration({ minMs: 100, maxMs: 600_000 }).describe(
-    'Time for the TCP connection and the TLS handshake, and for the tunnel through a proxy. Each address of a ' +
-      'name gets a third of it, the last one all that is left.',
-  ),
-  max_response_bytes: size({ minBytes: 16 * 1024, maxBytes: 1024 ** 3 }).describe(
-    'Maximum size of an answer. It is read as it arrives, so a large value needs no memory. Of a larger ' +
-      'answer, what was read counts, the batch is sent again later, and later batches are smaller. The answer ' +
-      'for 500 payloads has about 20 KiB, or 1 MiB if all fail with details. It must be at least 64 bytes for ' +
-      'each of `batch.max_payloads`.',
-  ),
+    )
+    .default(4),
+  timeout: duration({ minMs: 100, maxMs: 3_600_000 })
+    .describe(
+      'Time for one request, until its answer is read. After a timeout the same batch is sent again under ' +
+        'the same batchId. If the value is shorter than the service needs, nothing is ever delivered. The request ' +
+        'gets twice the expected time of its upload in addition, at most 4 min in all; while the speed of the ' +
+        'link is unknown, after a start, at most twice this value. After each timeout of a batch of 16 KiB or ' +
+        'more that was sent completely its time doubles, up to 4 min.',
+    )
+    .prefault('30s'),
+  connect_timeout: duration({ minMs: 100, maxMs: 600_000 })
+    .describe(
+      'Time for the TCP connection and the TLS handshake, and for the tunnel through a proxy. Each address of a ' +
+        'name gets a third of it, the last one all that is left.',
+    )
+    .prefault('10s'),
   compress: z
     .enum(['off', 'gzip'])
     .describe(
       'Compression of the requests. `gzip` sends about a fifth of the bytes, for slow or expensive links. The ' +
         'specification of the service does not show that it accepts gzip: try it with `check --connect`.',
-    ),
-  proxy: proxy.describe(
-    'The proxy to the service. `environment`: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and no proxy to this machine. ' +
-      '`none`: a direct connection. A URL: this proxy, for any address. The proxy must allow CONNECT and cannot ' +
-      'read the requests.',
-  ),
+    )
+    .default('off'),
+  tls: z
+    .strictObject({
+      ca: pem('certificate')
+        .describe(
+          'Authorities that sign the certificate of the service: the path of a PEM file, or PEM text. They replace the ' +
+            'public authorities.',
+        )
+        .optional(),
+      cert: pem('certificate')
+        .describe(
+          'Client certificate chain, if the service requires one: the path of a PEM file, or PEM text. Needs `key`.',
+        )
+        .optional(),
+      key: pemKey()
+        .describe('Private key of `cert`: the path of a PEM file, `${file:PATH}` or `${env:NAME}`.')
+        .optional(),
+      key_passphrase: secret().describe('Passphrase of an encrypted `key`.').optional(),
+    })
+    .prefault({})
+    .describe('Certificates for the connection to the service.'),
+  proxy: proxy
+    .describe(
+      'The proxy to the service. `environment`: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and no proxy to this machine. ' +
+        '`none`: a direct connection. A URL: this proxy, for any address. The proxy must allow CONNECT and cannot ' +
+        'read the requests.',
+    )
+    .default('environment'),
   proxy_auth: z
     .strictObject({
       user: z
@@ -177,7 +143,8 @@ export const fields = {
     .describe(
       'Basic authentication for a `proxy` that is a URL. For a proxy of the environment, put user name ' +
         'and password into its URL.',
-    ),
+    )
+    .optional(),
   errors: z
     .record(
       z.string().min(1).max(64),
@@ -193,14 +160,16 @@ export const fields = {
         'are counted for each list; a payload has at most as many as all lists have delays together. ' +
         '`delivered`: the error means that the service already has the payload. Default: `Validation: [5m, 1h]`, ' +
         '`default: [10s, 1m, 5m, 15m, 1h, 3h, 6h, 12h]`.',
-    ),
+    )
+    .prefault({}),
   on_repeat: z
     .enum(['hold', 'delivered', 'resend'])
     .describe(
       'What to do when the service answers 409 for a batch that was sent before. `hold`: keep it and try again ' +
         'every `probe_every`. `delivered`: the 409 proves that the first submission arrived. `resend`: send the ' +
         'payloads again under a new batchId; the service may then store them twice.',
-    ),
+    )
+    .default('hold'),
   on_refused_repeat: z
     .enum(['hold', 'split'])
     .describe(
@@ -208,22 +177,83 @@ export const fields = {
         'submission was sent completely and got no answer, or a server error. `hold`: send the same bytes again, ' +
         'and keep the batch for a person after three refusals. `split`: find the payload at fault under new ' +
         'batchIds; the service may then store payloads twice.',
+    )
+    .default('hold'),
+  backfill: z
+    .strictObject({
+      after: duration({ minMs: 1000, maxMs: 30 * dayMs })
+        .describe('Payloads older than this are backfill: fresh data is sent before them.')
+        .prefault('15m'),
+      min_share: z
+        .number()
+        .min(0.01)
+        .max(1)
+        .describe(
+          'Smallest part of the requests that a backlog gets. It gets this part also when there is much ' +
+            'fresh data.',
+        )
+        .default(0.1),
+      max_share: z
+        .number()
+        .min(0.01)
+        .max(1)
+        .describe(
+          'Largest part of `max_in_flight` for a backlog. If `max_in_flight` is more than one, one submission is ' +
+            'always reserved for fresh data.',
+        )
+        .default(1),
+      order: z
+        .enum(['oldest-first', 'newest-first'])
+        .describe('Which part of a backlog is sent first, in parts of `rotate_every`.')
+        .default('oldest-first'),
+      rotate_every: duration({ minMs: 60_000, maxMs: 30 * dayMs })
+        .describe('How often a new part of the backlog begins during an outage.')
+        .prefault('1h'),
+    })
+    .prefault({})
+    .describe('After an outage fresh data is sent first. These options control how the backlog follows.'),
+  limits: z
+    .strictObject({
+      payloads_per_second: z
+        .number()
+        .min(0.01)
+        .max(1e6)
+        .describe(
+          'Maximum average number of payloads per second. A new batch holds at most what may be sent in 10 s.',
+        )
+        .optional(),
+      requests_per_second: z
+        .number()
+        .min(0.01)
+        .max(1e5)
+        .describe('Maximum average number of requests per second.')
+        .optional(),
+    })
+    .prefault({})
+    .describe('Limits of the average number of payloads and requests per second. Default: no limit.'),
+  backoff: z
+    .strictObject({
+      min: duration({ minMs: 10, maxMs: dayMs })
+        .describe('Largest delay after the first failure.')
+        .prefault('1s'),
+      max: duration({ minMs: 10, maxMs: dayMs })
+        .describe('Largest delay after many failures.')
+        .prefault('60s'),
+      probe_every: duration({ minMs: 1000, maxMs: dayMs })
+        .describe(
+          'Time between two probes after 401 or 403, and between two tries of a held batch. The time varies ' +
+            'by 20 %.',
+        )
+        .prefault('10m'),
+    })
+    .prefault({})
+    .describe(
+      'Delay before the next try after a failure: a random time up to `min`, doubled at each further ' +
+        'failure up to `max`. If the service sends Retry-After, that delay is used, up to 10 min.',
     ),
 }
 
 type Own<Value> = Value | undefined
-
-/** An accepted payload takes 39 bytes of the answer, and more where the JSON is indented. */
-const answerBytesEach = 64
-
-/** An answer that accepts all payloads of a full batch must fit. */
-export function problemOfResponseBytes(bytesMax: number, payloadsMax: number): string | null {
-  const least = payloadsMax * answerBytesEach
-  return bytesMax >= least
-    ? null
-    : `must be at least ${least}: the answer to a batch of ${payloadsMax} payloads (batch.max_payloads) has ` +
-        `about ${answerBytesEach} bytes for each, found ${bytesMax}`
-}
 
 /** Checks `tls` as a whole: the key fits the certificate. Null where it is valid. */
 export function problemOfTls(tls: {

@@ -7,22 +7,42 @@ import { z } from 'zod'
 import { defaultProvider } from '../domain/ids.ts'
 import type { ProviderName } from '../domain/ids.ts'
 import { credentialsOptions } from './config-credentials.ts'
-import {
-  backfillFields,
-  backoffFields,
-  batchFields,
-  fields,
-  limitsFields,
-  problemOfResponseBytes,
-  problemOfTls,
-  tlsFields,
-} from './config-fields.ts'
+import { problemOfTls, providerKey, sharedFields } from './config-fields.ts'
 import { defaultBackoff } from './delivery-options.ts'
 import type { DeliveryOptions, ProviderOptions, ProxyOptions } from './delivery-options.ts'
 import { defaultRetryRules } from './policy/retry-delays.ts'
 
-const tls = z.strictObject(tlsFields).partial()
-const limits = z.strictObject(limitsFields).partial()
+/** Without its default, and its members without theirs. */
+type Own<Schema> =
+  Schema extends z.ZodDefault<infer Inner extends z.ZodType>
+    ? Own<Inner>
+    : Schema extends z.ZodPrefault<infer Inner extends z.ZodType>
+      ? Own<Inner>
+      : Schema extends z.ZodOptional<infer Inner extends z.ZodType>
+        ? Own<Inner>
+        : Schema extends z.ZodObject<infer Shape>
+          ? z.ZodObject<OwnShape<Shape>, z.core.$strict>
+          : Schema extends z.ZodType
+            ? Schema
+            : never
+type OwnShape<Shape> = { [Name in keyof Shape]: z.ZodOptional<Own<Shape[Name]>> }
+
+/** The same options for a provider: none has a default, and a group needs none of its own. */
+function optional<Shape extends Record<string, z.ZodType>>(
+  shape: Shape,
+  describe: (name: string, isGroup: boolean) => string | undefined,
+): OwnShape<Shape> {
+  const entries = Object.entries(shape).map(([name, schema]) => {
+    let bare: z.ZodType = schema
+    while (bare instanceof z.ZodDefault || bare instanceof z.ZodPrefault || bare instanceof z.ZodOptional)
+      bare = bare.unwrap() as z.ZodType
+    const isGroup = bare instanceof z.ZodObject && name !== 'proxy_auth'
+    if (bare instanceof z.ZodObject && isGroup) bare = z.strictObject(optional(bare.shape, () => undefined))
+    const text = describe(name, isGroup) ?? schema.description
+    return [name, text === undefined ? bare.optional() : bare.optional().describe(text)]
+  })
+  return Object.fromEntries(entries) as OwnShape<Shape>
+}
 
 /** The options of one provider. */
 const providerSchema = z.strictObject({
@@ -36,43 +56,20 @@ const providerSchema = z.strictObject({
       'The name in sources (`provider`), in the device table and in the spool. If you rename it, payloads that ' +
         'wait stay under the old name: see PROVIDER_UNKNOWN.',
     ),
-  base_url: like(fields.base_url, 'base_url'),
-  provider_key: fields.provider_key
-    .optional()
-    .describe('X-Provider-Key of this provider. It distinguishes the providers of one account.'),
-  credentials: like(fields.credentials, 'credentials'),
-  mode: like(fields.mode, 'mode'),
-  batch: over(z.strictObject(batchFields).partial(), 'batch'),
-  max_in_flight: like(fields.max_in_flight, 'max_in_flight'),
-  timeout: like(fields.timeout, 'timeout'),
-  connect_timeout: like(fields.connect_timeout, 'connect_timeout'),
-  max_response_bytes: like(fields.max_response_bytes, 'max_response_bytes'),
-  compress: like(fields.compress, 'compress'),
-  tls: tls.optional().describe('As `delivery.tls`, which it replaces as a whole.'),
-  proxy: like(fields.proxy, 'proxy'),
-  proxy_auth: like(fields.proxy_auth, 'proxy_auth'),
-  errors: over(fields.errors, 'errors'),
-  on_repeat: like(fields.on_repeat, 'on_repeat'),
-  on_refused_repeat: like(fields.on_refused_repeat, 'on_refused_repeat'),
-  backfill: over(z.strictObject(backfillFields).partial(), 'backfill'),
-  limits: over(limits, 'limits'),
-  backoff: over(z.strictObject(backoffFields).partial(), 'backoff'),
+  provider_key: providerKey.describe(
+    'X-Provider-Key of this provider. It distinguishes the providers of one account.',
+  ),
+  ...optional(sharedFields, (name, isGroup) => {
+    if (name === 'tls') return 'As `delivery.tls`, which it replaces as a whole.'
+    const isMerged = isGroup || name === 'errors'
+    return `As \`delivery.${name}\`${isMerged ? '; missing values come from there.' : ', for this provider.'}`
+  }),
+  proxy_auth: sharedFields.proxy_auth.describe('As `delivery.proxy_auth`, for this provider.'),
 })
 
-/** Replaces the option of the section. */
-function like<Schema extends z.ZodType>(schema: Schema, name: string) {
-  return schema.optional().describe(`As \`delivery.${name}\`, for this provider.`)
-}
-
-/** Merged over the option of the section. */
-function over<Schema extends z.ZodType>(schema: Schema, name: string) {
-  return schema.optional().describe(`As \`delivery.${name}\`; missing values come from there.`)
-}
-
 const sectionSchema = z.strictObject({
-  base_url: fields.base_url,
-  provider_key: fields.provider_key.optional(),
-  credentials: fields.credentials.prefault({ source: 'environment' }),
+  ...sharedFields,
+  provider_key: providerKey,
   providers: z
     .array(providerSchema)
     .min(1)
@@ -84,15 +81,6 @@ const sectionSchema = z.strictObject({
         'from the rest of this section. Sources and the device table assign payloads to providers. A ' +
         'single provider gets all payloads.',
     ),
-  batch: z
-    .strictObject({
-      max_payloads: batchFields.max_payloads.default(500),
-      max_bytes: batchFields.max_bytes.prefault('1MiB'),
-      linger: batchFields.linger.prefault('1s'),
-    })
-    .prefault({})
-    .describe('Limits of a batch.'),
-  max_in_flight: fields.max_in_flight.default(4),
   max_in_flight_total: z
     .int()
     .min(1)
@@ -102,41 +90,6 @@ const sectionSchema = z.strictObject({
       'Batches of all providers that are sent at the same time, at least one for each provider. A provider ' +
         'always has one place, and its equal share while it needs it; the rest is for all. Default: the sum ' +
         'of their `max_in_flight`.',
-    ),
-  timeout: fields.timeout.prefault('30s'),
-  connect_timeout: fields.connect_timeout.prefault('10s'),
-  max_response_bytes: fields.max_response_bytes.prefault('16MiB'),
-  compress: fields.compress.default('off'),
-  tls: tls.prefault({}).describe('Certificates for the connection to the service.'),
-  proxy: fields.proxy.default('environment'),
-  proxy_auth: fields.proxy_auth.optional(),
-  errors: fields.errors.prefault({}),
-  on_repeat: fields.on_repeat.default('hold'),
-  on_refused_repeat: fields.on_refused_repeat.default('hold'),
-  mode: fields.mode.default('batch'),
-  backfill: z
-    .strictObject({
-      after: backfillFields.after.prefault('15m'),
-      min_share: backfillFields.min_share.default(0.1),
-      max_share: backfillFields.max_share.default(1),
-      order: backfillFields.order.default('oldest-first'),
-      rotate_every: backfillFields.rotate_every.prefault('1h'),
-    })
-    .prefault({})
-    .describe('After an outage fresh data is sent first. These options control how the backlog follows.'),
-  limits: limits
-    .prefault({})
-    .describe('Limits of the average number of payloads and requests per second. Default: no limit.'),
-  backoff: z
-    .strictObject({
-      min: backoffFields.min.prefault('1s'),
-      max: backoffFields.max.prefault('60s'),
-      probe_every: backoffFields.probe_every.prefault('10m'),
-    })
-    .prefault({})
-    .describe(
-      'Delay before the next try after a failure: a random time up to `min`, doubled at each further ' +
-        'failure up to `max`. If the service sends Retry-After, that delay is used, up to 10 min.',
     ),
 })
 
@@ -162,11 +115,6 @@ function problemsOf(section: Section): readonly Problem[] {
   }
   check(['tls'], problemOfTls(section.tls))
   check(['proxy_auth'], problemOfProxyAuth(section.proxy, section.proxy_auth))
-  if (section.mode === 'batch')
-    check(
-      ['max_response_bytes'],
-      problemOfResponseBytes(section.max_response_bytes, section.batch.max_payloads),
-    )
   const { providers = [], provider_key: key, max_in_flight_total: total } = section
   if (total !== undefined && total < providers.length)
     check(
@@ -182,26 +130,10 @@ function problemsOf(section: Section): readonly Problem[] {
       check([...at, 'name'], `must be unique, found "${own.name}" twice`)
     if (own.tls) check([...at, 'tls'], problemOfTls(own.tls))
     check([...at, 'proxy_auth'], problemOfProxyAuth(own.proxy ?? section.proxy, own.proxy_auth))
-    check([...at, ...responsePathOf(own)], problemOfOwnResponse(own, section))
     const same = before.find((other) => isSameForTheService(own, other, section))
     if (same) check(own.provider_key === undefined ? at : [...at, 'provider_key'], sameAs(same))
   }
   return problems
-}
-
-/** Only of a provider that sets one of the options; else the section is at fault. */
-function problemOfOwnResponse(own: ProviderConfig, section: Section): string | null {
-  const payloadsMax = own.batch?.max_payloads
-  if (own.max_response_bytes === undefined && payloadsMax === undefined) return null
-  if ((own.mode ?? section.mode) === 'single') return null
-  return problemOfResponseBytes(
-    own.max_response_bytes ?? section.max_response_bytes,
-    payloadsMax ?? section.batch.max_payloads,
-  )
-}
-
-function responsePathOf(own: ProviderConfig): string[] {
-  return own.max_response_bytes === undefined ? ['batch', 'max_payloads'] : ['max_response_bytes']
 }
 
 function problemOfProxyAuth(proxy: string, auth: Section['proxy_auth']): string | null {
@@ -235,30 +167,28 @@ export function deliveryOptions(config: DeliveryConfig): DeliveryOptions {
   return { providers, maxInFlightTotal: config.max_in_flight_total ?? sum }
 }
 
+/** What the provider sets, over the section. */
 function providerOptions(section: Section, own: ProviderConfig): ProviderOptions {
-  const batch = merged(section.batch, own.batch)
-  const backfill = merged(section.backfill, own.backfill)
-  const backoff = merged(section.backoff, own.backoff)
-  const limit = { ...section.limits, ...own.limits }
+  const all = merged(section, own)
+  const { batch, backfill, backoff, limits } = all
   const { ca, cert, key, key_passphrase: passphrase } = own.tls ?? section.tls
   return {
     name: own.name as ProviderName,
-    baseUrl: own.base_url ?? section.base_url,
+    baseUrl: all.base_url,
     providerKey: own.provider_key ?? null,
     credentials: credentialsOptions(own.credentials ?? section.credentials),
     batch: { payloadsMax: batch.max_payloads, bodyBytesMax: batch.max_bytes, lingerMs: batch.linger },
-    maxInFlight: own.max_in_flight ?? section.max_in_flight,
-    timeoutMs: own.timeout ?? section.timeout,
-    connectTimeoutMs: own.connect_timeout ?? section.connect_timeout,
-    responseBytesMax: own.max_response_bytes ?? section.max_response_bytes,
-    compress: own.compress ?? section.compress,
+    maxInFlight: all.max_in_flight,
+    timeoutMs: all.timeout,
+    connectTimeoutMs: all.connect_timeout,
+    compress: all.compress,
     ca: ca ?? null,
     clientCertificate: cert && key ? { cert, key, passphrase: passphrase ?? null } : null,
     proxy: proxyOptions(section, own),
-    retryRules: new Map([...defaultRetryRules, ...Object.entries({ ...section.errors, ...own.errors })]),
-    onRepeat: own.on_repeat ?? section.on_repeat,
-    onRefusedRepeat: own.on_refused_repeat ?? section.on_refused_repeat,
-    mode: own.mode ?? section.mode,
+    retryRules: new Map([...defaultRetryRules, ...Object.entries(all.errors)]),
+    onRepeat: all.on_repeat,
+    onRefusedRepeat: all.on_refused_repeat,
+    mode: all.mode,
     backfill: {
       afterMs: backfill.after,
       shareMin: backfill.min_share,
@@ -267,8 +197,8 @@ function providerOptions(section: Section, own: ProviderConfig): ProviderOptions
       rotateEveryMs: backfill.rotate_every,
     },
     rate: {
-      payloadsPerS: limit.payloads_per_second ?? null,
-      requestsPerS: limit.requests_per_second ?? null,
+      payloadsPerS: limits.payloads_per_second ?? null,
+      requestsPerS: limits.requests_per_second ?? null,
     },
     backoff: {
       ...defaultBackoff,
@@ -292,10 +222,16 @@ function proxyOptions(section: Section, own: Pick<ProviderConfig, 'proxy' | 'pro
   return { from: 'config', url: proxy, auth: auth ?? null }
 }
 
-function merged<Whole extends object>(
-  whole: Whole,
-  own: { [Name in keyof Whole]?: Whole[Name] | undefined } | undefined,
-): Whole {
-  const set = Object.entries(own ?? {}).filter(([, value]) => value !== undefined)
-  return { ...whole, ...Object.fromEntries(set) }
+/** Groups are merged as well. */
+function merged<Whole extends object>(whole: Whole, own: object): Whole {
+  const all = { ...whole } as Record<string, unknown>
+  for (const [name, value] of Object.entries(own)) {
+    const before = all[name]
+    all[name] = isGroup(value) && isGroup(before) ? merged(before, value) : (value ?? before)
+  }
+  return all as Whole
+}
+
+function isGroup(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
 }

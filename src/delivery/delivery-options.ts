@@ -102,7 +102,6 @@ export type ProviderOptions = {
   /** For one submission, from the first byte sent to the last byte read. */
   timeoutMs: number
   connectTimeoutMs: number
-  responseBytesMax: number
   /** Of the request bodies. The identity of a batch is that of the body before. */
   compress: 'off' | 'gzip'
   /** PEM of the authorities that may sign the service's certificate; null for those of Node. */

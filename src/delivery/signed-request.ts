@@ -7,7 +7,6 @@ import type { Outcome } from '../domain/outcome.ts'
 import { createCheckSubmitter } from './check-submitter.ts'
 import { createCredentials } from './credentials/credentials.ts'
 import type { ProviderOptions } from './delivery-options.ts'
-import { createSentBody } from './transport/sent-body.ts'
 
 type Deps = { clock: Clock; env: NodeJS.ProcessEnv }
 
@@ -53,7 +52,6 @@ export async function sendSignedRequest(
       operation: 'batch',
       body,
       encoding: null,
-      sent: createSentBody(body),
       payloadIds: () => [],
       sign,
       signingAt: now,

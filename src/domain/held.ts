@@ -12,7 +12,7 @@ export const heldReasons = {
   unlisted: 'the answers name none of the payloads of the batch',
   not_accepted: 'the service refused the batch and has accepted nothing since',
   deferred: 'the service asked to send the batch much later',
-  incomplete_answer: 'the answer is larger than the limit, so a part of the results is unknown',
+  incomplete_answer: 'the answer has more than 8 MiB, so the results are unknown',
   /** Only of version 0.1. */
   dead_letters_full: 'a payload became a dead letter, and the dead letters have no room',
 } as const

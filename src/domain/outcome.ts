@@ -21,10 +21,6 @@ export type Outcome =
       requestId: string | null
       accepted: readonly string[] | 'all'
       failed: readonly FailureRecord[]
-      /** False: the answer ended early. It says nothing of the payloads that it does not name. */
-      complete: boolean
-      /** It is incomplete because it is longer than delivery.max_response_bytes. */
-      tooLarge: boolean
       deviations: readonly string[]
       /** `message` of an answer that names no payload of the batch; absent without one, or if it is long. */
       serviceMessage?: string
@@ -54,17 +50,12 @@ export type Outcome =
     }
   /** No answer: timeout, reset, DNS, TLS, refused connection. `act`: what a person can do. */
   | { kind: 'unreachable'; reason: UnreachableReason; message: string; act?: string }
-  /** 200 or 202 whose body is not a readable answer: truncated, HTML, too large, not JSON. */
-  | { kind: 'unreadable'; status: number; requestId: string | null; message: string }
+  /** 200 or 202 whose body is not a readable answer: truncated, HTML, not JSON, or too large to be read. */
+  | { kind: 'unreadable'; status: number; requestId: string | null; message: string; tooLarge?: true }
   /** Any other status, redirects included. */
   | { kind: 'unexpected'; status: number; requestId: string | null; message: string }
-  /**
-   * The sender thread was lost, with this batch in flight at so many losses in a row. Says nothing of the
-   * service.
-   */
-  | { kind: 'interrupted'; losses: number; message: string }
-  /** A defect of ours: the bytes in memory changed before they were sent. Nothing was sent. */
-  | { kind: 'body_changed'; message: string }
+  /** The sender thread was lost while it sent this batch. Says nothing of the service. */
+  | { kind: 'interrupted'; message: string }
   /** The daemon stops; no result is known. */
   | { kind: 'aborted' }
 

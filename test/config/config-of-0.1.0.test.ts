@@ -47,7 +47,12 @@ describe('an option of version 0.1.0', () => {
       'speed_units',
     ])
     const others = gone.filter((path) => !replaced.includes(path) && !words.includes(path))
-    expect(others).toEqual(['sources[].jsonata', 'spool.deferred_max_bytes'])
+    expect(others).toEqual([
+      'sources[].jsonata',
+      'spool.deferred_max_bytes',
+      'delivery.providers[].max_response_bytes',
+      'delivery.max_response_bytes',
+    ])
     for (const path of others) expect(insteadOf(keysOf(path))).toMatch(/^[a-z].*\.$/)
     for (const path of replaced) {
       const newPath = path.replace(/\w+$/, newKeyOf(keysOf(path)) ?? '')

@@ -30,7 +30,7 @@ type Case = {
   deviation?: string
   becomes: string | readonly string[]
   times?: number
-  provider?: { responseBytesMax?: number; timeoutMs?: number }
+  provider?: { timeoutMs?: number }
 }
 
 const file = readFileSync(join(import.meta.dirname, 'hostile-answers.cases.yaml'), 'utf8')

@@ -43,7 +43,6 @@ export function providerOptions(baseUrl: string, changes: Partial<ProviderOption
     maxInFlight: 4,
     timeoutMs: 5000,
     connectTimeoutMs: 2000,
-    responseBytesMax: 64 * 1024,
     compress: 'off',
     ca: null,
     clientCertificate: null,

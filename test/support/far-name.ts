@@ -9,7 +9,6 @@ import { sendHttp } from '../../src/alerts/receivers/http-request.ts'
 import { checkConnection } from '../../src/delivery/transport/connection-check.ts'
 import { createSenderWorker } from '../../src/delivery/transport/sender-worker.ts'
 import { transportOptions } from '../../src/delivery/transport/transport-options.ts'
-import type { BatchId } from '../../src/domain/ids.ts'
 import { openChannel } from '../../src/ingest/amqp/amqp-connection.ts'
 import type { AmqpNode, AmqpOptions } from '../../src/ingest/amqp/types.ts'
 import { openAttempt } from '../../src/ingest/bridges/bridge-attempt.ts'
@@ -50,16 +49,16 @@ const never = new AbortController().signal
 async function deliver(changes: Parameters<typeof providerOptions>[1] = {}): Promise<unknown> {
   const { port } = await listen('', http)
   const sender = createSenderWorker()
-  const options = { connectTimeoutMs, timeoutMs: 20_000, ...changes }
+  const options = { connectTimeoutMs, ...changes }
   const transport = sender.open(transportOptions(providerOptions(`http://${host}:${port}`, options), {}))
   const now = Date.now()
   const { outcome } = await transport.submit({
-    batchId: 'b' as BatchId,
     operation: 'batch',
     content: { bodyBytes: 2, writeBody: (target) => (target.write('{}'), new Uint32Array()) },
     credentials: { accessKeyId: 'AKID', secretAccessKey: 's' },
     signingAt: now,
     startedAt: now,
+    timeoutMs: 20_000,
     stop: never,
   })
   await sender.close()

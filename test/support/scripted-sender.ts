@@ -2,7 +2,7 @@
 // the reply, as in scripted-service.ts, and the answer reader of the product turns it into the outcome. It does not sign.
 // test/delivery/scripted-sender.test.ts compares its outcomes with those of the real one.
 
-import { createAnswerReader } from '../../src/delivery/transport/answer-reader/answer-reader.ts'
+import { readAnswer } from '../../src/delivery/transport/answer-reader.ts'
 import type { SenderWorker } from '../../src/delivery/transport/sender-worker.ts'
 import type {
   Attempt,
@@ -70,8 +70,8 @@ export function createScriptedSender(
       // Submissions that start together are open together.
       await turn()
       if (attempt.stop.aborted) return { ...aborted, entries: null }
-      const sent = link === null ? body.length : await carry(link, body.length, attempt, options)
-      if (sent < body.length) return { ...cutOff(attempt, options, sent), entries: null }
+      const sent = link === null ? body.length : await carry(link, body.length, attempt)
+      if (sent < body.length) return { ...cutOff(attempt, sent), entries: null }
       const one = receivedOf({ ...requestOf(options, attempt), body })
       received.push(one)
       const reply = script(one, received.length - 1)
@@ -86,10 +86,9 @@ export function createScriptedSender(
     { carry: upload }: SlowLink,
     bytes: number,
     { timeoutMs, stop }: Attempt,
-    options: TransportOptions,
   ): Promise<number> {
     hanging += 1
-    const sent = await upload(bytes, timeoutMs ?? options.timeoutMs, stop)
+    const sent = await upload(bytes, timeoutMs, stop)
     hanging -= 1
     return sent
   }
@@ -102,7 +101,7 @@ export function createScriptedSender(
   ): SubmissionResult | Promise<SubmissionResult> {
     const { operation, startedAt } = attempt
     if (reply === 'hang') {
-      const timeoutMs = attempt.timeoutMs ?? options.timeoutMs
+      const timeoutMs = attempt.timeoutMs
       const message = `no answer within ${timeoutMs} ms`
       const late = { kind: 'unreachable', reason: 'timeout', message } as const
       return hang(timeoutMs, attempt, { outcome: late, date: null, ...written(body.length) })
@@ -124,10 +123,8 @@ export function createScriptedSender(
     const bytes = bytesOf(reply.body)
     const { status, headers = {} } = reply
     const payloadIds = () => Array.from(starts, (start) => payloadIdIn(body, start))
-    const { responseBytesMax } = options
-    const reader = createAnswerReader({ status, headers }, { operation, payloadIds, responseBytesMax })
-    reader.push(bytes)
-    const outcome = reader.end(!reply.truncated, startedAt)
+    const cut = reply.truncated ? ('ended early' as const) : null
+    const outcome = readAnswer({ status, headers }, { bytes, cut }, { operation, payloadIds, now: startedAt })
     return { outcome, date: headers['date'] ?? null, ...written(body.length) }
   }
 
@@ -154,12 +151,8 @@ function written(bytes: number): { written: boolean; bytesSent: number } {
   return { written: true, bytesSent: bytes }
 }
 
-function cutOff(
-  { stop, timeoutMs }: Attempt,
-  options: TransportOptions,
-  bytesSent: number,
-): SubmissionResult {
-  const message = `no answer within ${timeoutMs ?? options.timeoutMs} ms`
+function cutOff({ stop, timeoutMs }: Attempt, bytesSent: number): SubmissionResult {
+  const message = `no answer within ${timeoutMs} ms`
   const late: SubmissionResult['outcome'] = { kind: 'unreachable', reason: 'timeout', message }
   return { outcome: stop.aborted ? { kind: 'aborted' } : late, date: null, written: false, bytesSent }
 }

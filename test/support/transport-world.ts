@@ -5,7 +5,6 @@ import { createSenderWorker } from '../../src/delivery/transport/sender-worker.t
 import type { Attempt, AttemptResult, Transport } from '../../src/delivery/transport/transport.ts'
 import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
 import { transportOptions } from '../../src/delivery/transport/transport-options.ts'
-import type { BatchId } from '../../src/domain/ids.ts'
 import type { BatchOperation } from '../../src/spool/spool.ts'
 import { providerOptions } from './delivery-world.ts'
 
@@ -57,7 +56,6 @@ type SendOptions = {
   timeoutMs?: number
   /** The body; else that of `operation`. */
   text?: string
-  batchId?: string
   credentials?: Attempt['credentials']
 }
 
@@ -67,12 +65,14 @@ export function createTransportWorld(): TransportWorld {
   afterAll(() => senderWorker.close())
   const world: TransportWorld = {
     async submit(baseUrl, { env = {}, operation, stop, text, ...options } = {}) {
+      const { timeoutMs } = options
       const transport = senderWorker.open(transportOptions(providerOptions(baseUrl, options), env))
       try {
         return await world.send(transport, {
           ...(operation && { operation }),
           ...(stop && { stop }),
           ...(text && { text }),
+          ...(timeoutMs !== undefined && { timeoutMs }),
         })
       } finally {
         await transport.close()
@@ -81,18 +81,17 @@ export function createTransportWorld(): TransportWorld {
     open: (baseUrl, options = {}) =>
       senderWorker.open(transportOptions(providerOptions(baseUrl, options), {})),
     send(transport, options = {}) {
-      const { operation = 'batch', stop = new AbortController().signal, timeoutMs, batchId = 'b' } = options
+      const { operation = 'batch', stop = new AbortController().signal, timeoutMs = 5000 } = options
       const content = contentOf(options.text ?? (operation === 'batch' ? batchText : singleText))
       const now = Date.now()
       return transport.submit({
-        batchId: batchId as BatchId,
         operation,
         content,
         credentials: options.credentials ?? credentials,
         signingAt: now,
         startedAt: now,
         stop,
-        ...(timeoutMs !== undefined && { timeoutMs }),
+        timeoutMs,
       })
     },
   }

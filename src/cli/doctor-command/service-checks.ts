@@ -104,7 +104,6 @@ const judgements: Record<Exclude<Outcome['kind'], 'refused'>, Judgement> = {
   repeated: unlike,
   unreadable: unlike,
   interrupted: unlike,
-  body_changed: unlike,
 }
 
 function judged(outcome: Outcome): Judgement & { what: string } {

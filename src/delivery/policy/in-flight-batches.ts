@@ -123,6 +123,8 @@ export function createInFlightBatches(
       mayBeProcessed: from === 'recovered',
       timeouts: 0,
       refusals: 0,
+      interruptions: 0,
+      longAnswers: 0,
       forbiddenAt: null,
       forbiddenAlone: false,
       failures: 0,

@@ -4,19 +4,13 @@
 import type { PayloadId } from '../../domain/ids.ts'
 import type { FailureRecord } from '../../domain/outcome.ts'
 
-/**
- * Keyed by payloadId in lower case. `partial`: all answers so far were incomplete, so a payload without a
- * result was not left out by the service.
- */
-export type PayloadResults = ReadonlyMap<string, 'accepted' | FailureRecord> & { readonly partial?: boolean }
+/** Keyed by payloadId in lower case. */
+export type PayloadResults = ReadonlyMap<string, 'accepted' | FailureRecord>
 
-type Answer = { accepted: readonly string[]; failed: readonly FailureRecord[]; complete: boolean }
+type Answer = { accepted: readonly string[]; failed: readonly FailureRecord[] }
 
 /** Within an answer `failed` wins. Over several answers `accepted` wins, else the later one. */
-export function mergeResults(
-  { accepted, failed, complete }: Answer,
-  earlier: PayloadResults | null,
-): PayloadResults {
+export function mergeResults({ accepted, failed }: Answer, earlier: PayloadResults | null): PayloadResults {
   const results = new Map<string, 'accepted' | FailureRecord>(earlier ?? [])
   for (const id of accepted) results.set(id.toLowerCase(), 'accepted')
   for (const failure of failed) {
@@ -24,7 +18,7 @@ export function mergeResults(
     // A payload that was accepted once is delivered: the same batch again may be answered as known.
     if (earlier?.get(id) !== 'accepted') results.set(id, failure)
   }
-  return Object.assign(results, { partial: !complete && (earlier === null || earlier.partial === true) })
+  return results
 }
 
 export function unconfirmed(payloadId: PayloadId): FailureRecord {

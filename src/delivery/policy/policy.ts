@@ -44,6 +44,9 @@ export type Facts = {
   mayBeProcessed: boolean
   /** Answers 400 or 413 in a row to these bytes, before this one. */
   refusals: number
+  /** Losses of the thread, and answers that were too long, in a row before this submission. */
+  interruptions: number
+  longAnswers: number
   /** It is no longer in hand (held-batches.ts). */
   isHeld: boolean
   /** What an earlier answer to this batch said, when it left some payloads out; else null. */

@@ -26,6 +26,10 @@ export type InFlightBatch = {
   timeouts: number
   /** Answers 400 or 413 in a row to these bytes. */
   refusals: number
+  /** Losses of the thread in a row while it was sent. */
+  interruptions: number
+  /** Answers in a row that were too long. */
+  longAnswers: number
   /** Number of the last submission that had started when this batch was last answered 401 or 403. */
   forbiddenAt: number | null
   /** The service refuses this batch, or the one it was cut from, with 401 or 403 and accepts others. */

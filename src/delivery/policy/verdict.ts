@@ -15,11 +15,9 @@
 //   again                           as failed, of type Unconfirmed                  -            success
 //   none of the batch, first time   the same sealed batch once more                 backoff      refused
 //   none of the batch, again        held: unlisted                                  slow         refused
-// answered, but the answer is not complete: once all payloads have a result, as above; until then the results
-// are kept, and no payload counts as left out
-//   it ended early                  held                                            backoff      failure
-//   it passed max_response_bytes    held: incomplete_answer; batches get smaller    slow         success
-//   nothing accepted                held: incomplete_answer                         slow         refused
+// unreadable, because it has more than 8 MiB: batches get smaller
+//   first time                      the same sealed batch once more                 backoff      unchanged
+//   again                           held: incomplete_answer                         slow         unchanged
 // in both lists, foreign ids, ...   the lists are believed, `failed` wins           -            success
 // accepted_single (202)             delivered                                       -            success
 //   for a batch request             held                                            backoff      failure
@@ -57,8 +55,7 @@
 //                                   held: deferred                                  backoff      failure
 //   third time while others succeed held: stuck                                     stuck        failure
 // interrupted                       held                                            backoff      unchanged
-//   at two losses in a row          held: stuck                                     stuck        unchanged
-// body_changed                      held                                            backoff      unchanged
+//   twice in a row                  held: stuck                                     stuck        unchanged
 // aborted                           held                                            none         unchanged
 //
 // Over all rows: where a payload would become a dead letter and the dead letters are full, it waits in a
@@ -78,7 +75,6 @@ import type { Outcome } from '../../domain/outcome.ts'
 import type { PayloadSettlement } from '../../domain/settlement.ts'
 import { judgeRefusal, judgeRepeat, judgeUnauthorized } from '../refusals/refusals.ts'
 import { mergeResults, unconfirmed } from './payload-results.ts'
-import type { PayloadResults } from './payload-results.ts'
 import type { Facts, RetryPolicy, Verdict } from './policy.ts'
 import { settlementsOf, uncounted } from './retry-delays.ts'
 import { delivered, held, nothing } from './verdict-forms.ts'
@@ -112,8 +108,10 @@ function judgeOutcome(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verd
       return judgeUnauthorized(outcome, facts, policy)
     case 'unavailable':
       return judgeUnavailable(outcome, facts, policy)
-    case 'unreachable':
     case 'unreadable':
+      if (outcome.tooLarge) return judgeTooLarge(facts)
+      return held('backoff', 'failure', null)
+    case 'unreachable':
       return held('backoff', 'failure', null)
     case 'unexpected': {
       const { status, message } = outcome
@@ -121,13 +119,10 @@ function judgeOutcome(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verd
       return held('backoff', 'failure', why)
     }
     case 'interrupted': {
-      const why = `The sender thread was lost ${outcome.losses} times in a row while it sent this batch.`
-      return outcome.losses < 2
-        ? held('backoff', 'unchanged', null)
-        : held('stuck', 'unchanged', why, 'stuck')
+      if (facts.interruptions === 0) return held('backoff', 'unchanged', null)
+      const why = 'The sender thread was lost twice in a row while it sent this batch.'
+      return held('stuck', 'unchanged', why, 'stuck')
     }
-    case 'body_changed':
-      return held('backoff', 'unchanged', `Not sent: ${outcome.message}.`)
     case 'aborted':
       return nothing
     default:
@@ -164,12 +159,11 @@ function judgeAnswer(answer: Answered, facts: Facts, policy: RetryPolicy): Verdi
   // The usual case; it needs no comparison of ids.
   if (answer.accepted === 'all') return { ...delivered(requestId), deviations }
 
-  const { accepted, failed, complete } = answer
-  const results = mergeResults({ accepted, failed, complete }, facts.earlierResults)
+  const { accepted, failed } = answer
+  const results = mergeResults({ accepted, failed }, facts.earlierResults)
   const missing = facts.payloadIds().filter((id) => !results.has(id)).length
   const allMissing = missing === facts.payloadIds().length
-  if (missing > 0 && !complete) return { ...judgeIncomplete(answer, results), deviations, results }
-  if (missing > 0 && (facts.earlierResults === null || facts.earlierResults.partial)) {
+  if (missing > 0 && facts.earlierResults === null) {
     const endpoint = allMissing ? 'refused' : 'success'
     return { ...nothing, deviations, wait: 'backoff', endpoint, results }
   }
@@ -191,13 +185,11 @@ function judgeAnswer(answer: Answered, facts: Facts, policy: RetryPolicy): Verdi
   return facts.outage ? withUncounted(verdict, 'outage', policy, () => true) : verdict
 }
 
-/** It says nothing of the payloads that it does not name. */
-function judgeIncomplete({ tooLarge }: Answered, results: PayloadResults): Verdict {
-  if (!tooLarge) return held('backoff', 'failure', 'The answer ended before it named all payloads.')
-  const some = [...results.values()].includes('accepted')
-  const why =
-    'The answer is larger than delivery.max_response_bytes and does not name all payloads until there.'
-  return held('slow', some ? 'success' : 'refused', why, 'incomplete_answer')
+/** The service answered, so this says nothing of the endpoint. */
+function judgeTooLarge({ longAnswers }: Facts): Verdict {
+  const why = 'The answer has more than 8 MiB, so the results are unknown.'
+  if (longAnswers === 0) return held('backoff', 'unchanged', why)
+  return held('slow', 'unchanged', why, 'incomplete_answer')
 }
 
 /** Nothing of the batch was accepted: its payloads are at fault, or it is an outage reported inside a 200. */

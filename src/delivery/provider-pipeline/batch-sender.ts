@@ -273,10 +273,10 @@ export function createBatchSender(deps: Deps): SendBatch {
       const signingAt = serviceClock.signingAt()
       const appliedMs = serviceClock.appliedMs()
       pacing.rateLimit.take(inFlight.batch.payloads)
-      const { operation, batchId } = inFlight.batch
+      const { operation } = inFlight.batch
       const stop = session.end.signal
       const timeoutMs = pacing.goodput.timeoutMs(content.bodyBytes, inFlight.timeouts)
-      const attempt = { batchId, operation, content, credentials, signingAt, startedAt, timeoutMs, stop }
+      const attempt = { operation, content, credentials, signingAt, startedAt, timeoutMs, stop }
       pacing.goodput.began()
       const watched = watch.began(pacing.goodput.uploadMs(content.bodyBytes))
       const { outcome, date, entries, written, bytesSent } = await transport.submit(attempt)

@@ -66,9 +66,7 @@ function answeredText({ accepted, failed, serviceMessage }: Extract<Outcome, { k
 /** How a submission ended, for what measures the link and the service. */
 export function endOf(outcome: Outcome): 'answered' | 'timed out' | 'failed' {
   if (outcome.kind === 'unreachable') return outcome.reason === 'timeout' ? 'timed out' : 'failed'
-  return outcome.kind === 'aborted' || outcome.kind === 'interrupted' || outcome.kind === 'body_changed'
-    ? 'failed'
-    : 'answered'
+  return outcome.kind === 'aborted' || outcome.kind === 'interrupted' ? 'failed' : 'answered'
 }
 
 /** The longest wait that the gateway grants the service. */

@@ -127,13 +127,16 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   /** What later answers to the batch are judged by. */
   function remember({ inFlight, content, outcome, written }: AnsweredBatch, facts: Facts): void {
     const refused = outcome.kind === 'refused'
-    const tooLarge = refused ? outcome.status === 413 : outcome.kind === 'answered' && outcome.tooLarge
+    const isLongAnswer = outcome.kind === 'unreadable' && outcome.tooLarge === true
+    const tooLarge = refused ? outcome.status === 413 : isLongAnswer
     if (tooLarge) sizeLimit.tooLarge(content.bodyBytes)
     const isAtFault = refused || facts.forbidden === 'alone'
     // The next refusal of a held batch shows nothing new about the service.
     const isNews = !facts.mayBeProcessed && inFlight.held === null
     if (isAtFault) isolation.refused(inFlight, isNews)
     inFlight.refusals = refused ? inFlight.refusals + 1 : 0
+    inFlight.interruptions = outcome.kind === 'interrupted' ? inFlight.interruptions + 1 : 0
+    inFlight.longAnswers = isLongAnswer ? inFlight.longAnswers + 1 : 0
     if (written && !refused && outcome.kind !== 'unauthorized') inFlight.mayBeProcessed = true
   }
 
@@ -149,7 +152,8 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   function factsOf(answered: AnsweredBatch): Facts {
     const { inFlight, content, outcome, number, mayResubmit, alone } = answered
     const { payloads, role, operation } = inFlight.batch
-    const { earlierResults, stuck, mayBeProcessed, refusals, forbiddenAt } = inFlight
+    const { earlierResults, stuck, mayBeProcessed, forbiddenAt } = inFlight
+    const { refusals, interruptions, longAnswers } = inFlight
     return {
       // Read only where an answer is not simply "all of them".
       payloadIds() {
@@ -163,6 +167,8 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       operation,
       mayBeProcessed,
       refusals,
+      interruptions,
+      longAnswers,
       isHeld: inFlight.held !== null,
       earlierResults,
       suspects: () => suspects.among(payloads, content.payload),

@@ -14,7 +14,7 @@ import type { Outcome } from '../../domain/outcome.ts'
 import type { PayloadSettlement } from '../../domain/settlement.ts'
 import { detailOf, unanswered } from '../policy/payload-results.ts'
 import type { Facts, RetryPolicy, Verdict } from '../policy/policy.ts'
-import { settlementsOf, uncounted } from '../policy/retry-delays.ts'
+import { settlementsOf } from '../policy/retry-delays.ts'
 import { delivered, held, nothing } from '../policy/verdict-forms.ts'
 import { partsOfRefused } from './batch-parts.ts'
 
@@ -104,13 +104,7 @@ export function judgeRepeat(requestId: string | null, facts: Facts, policy: Retr
     if (earlierResults === null || earlierResults.size === 0) return verdict
     // What an earlier answer said of a payload stays true: refused is not delivered, accepted not sent again.
     const missing = isDelivered ? () => 'accepted' as const : unanswered
-    const known = settlementsOf(earlierResults, facts, retryRules, missing)
-    // An answer that ended early left nothing out: what it does not name was not attempted.
-    const isAttempt = isDelivered || earlierResults.partial !== true
-    const ids = facts.payloadIds()
-    const settled = known.map((one, index) =>
-      isAttempt || earlierResults.has(ids[index]!) ? one : uncounted(one, 'unanswered', retryRules),
-    )
+    const settled = settlementsOf(earlierResults, facts, retryRules, missing)
     return { ...verdict, reseal: null, settlement: { payloads: settled, requestId } }
   }
   const when = mayBeProcessed ? 'was sent before' : 'was never sent completely from here'

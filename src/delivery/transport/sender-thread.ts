@@ -1,4 +1,4 @@
-// sender-thread.ts: what runs in a thread of thread-link.ts: hashing, signing, sending, reading the
+// sender-thread.ts: what runs in the thread of sender-worker.ts: hashing, signing, sending, reading the
 // answer.
 //
 // It decides nothing and keeps only connections and derived keys. Each attempt brings all that it needs, and
@@ -6,19 +6,16 @@
 
 import { parentPort } from 'node:worker_threads'
 import { promisify } from 'node:util'
-import { crc32, gzip } from 'node:zlib'
+import { gzip } from 'node:zlib'
 import { assert, assertNever } from '../../std/assert.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { payloadIdIn } from '../../domain/payload.ts'
 import type { BatchOperation } from '../../spool/spool.ts'
 import { sameKeys, type Credentials } from '../credentials/access-keys.ts'
 import { entriesOfBody } from './body-entries.ts'
-import type { ThreadReply, ThreadRequest } from './thread-link.ts'
-import { createSentBody } from './sent-body.ts'
-import { createSigner } from './sign.ts'
-import type { Sign } from './sign.ts'
-import { createSubmitter } from './submit.ts'
-import type { Submitter } from './submit.ts'
+import type { ThreadReply, ThreadRequest } from './sender-worker.ts'
+import { createSigner, type Sign } from './sign.ts'
+import { createSubmitter, type Submitter } from './submit.ts'
 
 const port = parentPort
 assert(port !== null, 'sender-thread.ts runs in a thread of its own')
@@ -33,8 +30,6 @@ type Opened = {
 
 const compress: (bytes: Buffer) => Promise<Buffer> = promisify(gzip)
 
-const nothingSent = { date: null, written: false, bytesSent: 0, entries: null }
-
 const transports = new Map<number, Opened>()
 const running = new Map<number, AbortController>()
 
@@ -47,14 +42,14 @@ port.on('message', (request: ThreadRequest) => {
       return
     }
     case 'submit':
-      // Always ends in an Outcome; a programmer's mistake ends the thread, see thread-link.ts.
+      // Always ends in an Outcome; a programmer's mistake ends the thread, see sender-worker.ts.
       void submit(request)
       return
     case 'abort':
       running.get(request.id)?.abort()
       return
     case 'close':
-      // destroy() rejects only for a pool that is destroyed already.
+      // It does not reject.
       void close(request.transport)
       return
     default:
@@ -66,25 +61,17 @@ async function submit(request: Extract<ThreadRequest, { kind: 'submit' }>): Prom
   const { id, credentials, signingAt, startedAt, timeoutMs, operation, starts } = request
   const opened = transports.get(request.transport)
   assert(opened !== undefined, 'a transport is opened before it is used')
-  const body = Buffer.from(request.body, 0, request.bytes)
-  if (crc32(body) !== request.sum) {
-    const message = 'the body in memory is not the one that was written there'
-    post({ kind: 'ended', id, slotFree: false, outcome: { kind: 'body_changed', message }, ...nothingSent })
-    return
-  }
+  const body = Buffer.from(request.body)
   const stop = new AbortController()
   running.set(id, stop)
   const isCompressed = opened.compress === 'gzip'
   // By the thread pool, so that other attempts continue meanwhile.
   const wire = isCompressed ? await compress(body) : body
-  const sent = createSentBody(wire)
   const result = await opened.submitter.submit({
     operation,
     body: wire,
     encoding: isCompressed ? 'gzip' : null,
-    sent,
     payloadIds: () => Array.from(starts, (start) => payloadIdIn(body, start)),
-    idsInBody: { body, starts },
     sign: signerOf(opened, credentials),
     signingAt,
     startedAt,
@@ -94,21 +81,13 @@ async function submit(request: Extract<ThreadRequest, { kind: 'submit' }>): Prom
   running.delete(id)
   if (isCompressed) result.bytesSent = Math.round((result.bytesSent * body.length) / wire.length)
   const entries = opened.ledger && maySettle(result.outcome, operation) ? entriesOfBody(body, starts) : null
-  // A compressed body is a copy.
-  const slotFree = isCompressed || sent.released()
-  post({ kind: 'ended', id, slotFree, ...result, entries }, entries === null ? [] : [entries.buffer])
-  // The answer came early, or none came. The memory gets the next batch only when this connection is closed.
-  if (!slotFree) sent.discard(() => post({ kind: 'slot_freed', id }))
+  post({ kind: 'ended', id, ...result, entries }, entries === null ? [] : [entries.buffer])
 }
 
 /** After any other outcome the batch is sent again. */
 function maySettle({ kind }: Outcome, operation: BatchOperation): boolean {
-  return (
-    kind === 'answered' ||
-    kind === 'accepted_single' ||
-    kind === 'repeated' ||
-    (kind === 'refused' && operation === 'single')
-  )
+  if (kind === 'refused') return operation === 'single'
+  return kind === 'answered' || kind === 'accepted_single' || kind === 'repeated'
 }
 
 function signerOf(opened: Opened, credentials: Credentials): Sign {
@@ -118,8 +97,9 @@ function signerOf(opened: Opened, credentials: Credentials): Sign {
 }
 
 async function close(transport: number): Promise<void> {
-  await transports.get(transport)?.submitter.close()
+  const opened = transports.get(transport)
   transports.delete(transport)
+  await opened?.submitter.close()
   post({ kind: 'closed', transport })
 }
 

@@ -1,39 +1,60 @@
-// sender-worker.ts: a thread for what is sent: hashing, signing, HTTP, reading the answer. One for all
+// sender-worker.ts: the thread for what is sent: hashing, signing, HTTP, reading the answer. One for all
 // providers, started with the first submission. All decisions are made in the main thread.
 //
-//   batch content --> [slot: shared memory] --> hash, sign, POST, read the answer --> Outcome, ledger entries
+//   batch content --> [body, transferred] --> hash, sign, POST, read the answer --> Outcome, ledger entries
 //
 // At full load these steps cost a quarter of the whole pipeline; the main thread, which maps and spools, must
-// not wait for them. A slot (body-slots.ts) belongs to the thread until the thread returns it: with the
-// answer, or later, when the connection that still holds its bytes is closed.
+// not wait for them.
 //
-// What can go wrong: the thread is lost (out of memory, a defect). Its attempts end as `interrupted`, which
-// holds their batches for one retry, and the next submission starts another thread. A batch that was in
-// flight at two losses in a row may be the cause: it is then sent in a thread of its own, one such batch at a
-// time, until it is answered. So it interrupts no other batch.
-//
-// Bounds: two threads; `suspectsMax` batches are known as possible causes, then the oldest one is forgotten.
+// What can go wrong: the thread is lost (out of memory, a defect). Its attempts end as `interrupted`: the
+// outcome of their requests is unknown. The next submission starts another thread.
 
-import PQueue from 'p-queue'
+import { Worker } from 'node:worker_threads'
+import { messageOf } from '../../std/gateway-error.ts'
+import type { EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { BatchId } from '../../domain/ids.ts'
-import { createBodySlots } from './body-slots.ts'
-import { createThreadLink } from './thread-link.ts'
+import type { BatchOperation } from '../../spool/spool.ts'
+import type { Credentials } from '../credentials/access-keys.ts'
 import type { Attempt, AttemptResult, Transport, TransportOptions } from './transport.ts'
+
+/** To the thread. */
+export type ThreadRequest =
+  | { kind: 'open'; transport: number; options: TransportOptions; ledger: boolean }
+  | {
+      kind: 'submit'
+      id: number
+      transport: number
+      credentials: Credentials
+      signingAt: EpochMs
+      startedAt: EpochMs
+      timeoutMs: number
+      operation: BatchOperation
+      body: ArrayBuffer
+      /** Where each payload starts in the body. */
+      starts: Uint32Array
+    }
+  | { kind: 'abort'; id: number }
+  | { kind: 'close'; transport: number }
+
+/** From the thread. */
+export type ThreadReply =
+  ({ kind: 'ended'; id: number } & AttemptResult) | { kind: 'closed'; transport: number }
 
 export type SenderWorker = {
   open(options: TransportOptions): Transport
   /** Threads that were lost since the start. */
   threadsLost(): number
-  /** Ends the threads. */
+  /** Ends the thread. */
   close(): Promise<void>
 }
 
-/** Losses in a row with the same batch in flight, after which it is sent apart from the others. */
-const lossesToSuspect = 2
-const suspectsMax = 1000
-const hourMs = 3_600_000
+/** In dist the file of the thread is beside this one, as JavaScript. */
+const threadFile = new URL(`./sender-thread${import.meta.url.slice(-3)}`, import.meta.url)
 
+/** The heap holds one parsed answer, which takes up to 25 times its 8 MiB. */
+const heapMib = 256
+
+const hourMs = 3_600_000
 const notSent: Omit<AttemptResult, 'outcome'> = { date: null, written: false, bytesSent: 0, entries: null }
 
 /** `ledger`: each answer comes with the entries of the payloads. */
@@ -41,121 +62,133 @@ export function createSenderWorker(
   { emit = () => {} }: { emit?: Emit } = {},
   { ledger = false }: { ledger?: boolean } = {},
 ): SenderWorker {
+  /** The open ones; a new thread gets all of them. */
   const transports = new Map<number, TransportOptions>()
-  const deps = { slots: createBodySlots(), transports }
-  const shared = createThreadLink({ ...deps, lost: sharedLost }, { name: 'sender', ledger })
-  const apart = createThreadLink({ ...deps, lost }, { name: 'sender-apart', ledger })
-  const apartQueue = new PQueue({ concurrency: 1 })
-  /** Losses in a row at which each batch was in flight. */
-  const losses = new Map<BatchId, number>()
+  const running = new Map<number, (result: AttemptResult) => void>()
+  const closing = new Map<number, () => void>()
+  let thread: Worker | null = null
+  let lastTransport = 0
+  let lastAttempt = 0
+  let threadsLost = 0
   /** Monotonic times of the losses of the last hour. */
   let lostAtMs: number[] = []
-  let lastTransport = 0
-  let threadsLost = 0
 
   return {
-    open,
-    threadsLost() {
-      return threadsLost
+    open(first) {
+      let present = opened(first)
+      return {
+        submit: (attempt) => submit(present, attempt),
+        renew(options) {
+          // It never rejects.
+          void closed(present)
+          present = opened(options)
+        },
+        close: () => closed(present),
+      }
     },
+    threadsLost: () => threadsLost,
     async close() {
-      await Promise.all([shared.end(), apart.end()])
+      const ending = thread
+      if (ending === null) return
+      threadEnded(ending, { kind: 'aborted' })
+      await ending.terminate()
     },
-  }
-
-  function open(first: TransportOptions): Transport {
-    let present = opened(first)
-    /** Running submissions by transport. Bound: those that were replaced have one each. */
-    const running = new Map([[present, 0]])
-    return {
-      async submit(attempt) {
-        const used = present
-        running.set(used, (running.get(used) ?? 0) + 1)
-        try {
-          return await submit(used, attempt)
-        } finally {
-          running.set(used, (running.get(used) ?? 0) - 1)
-          closeIfReplaced(used)
-        }
-      },
-      renew(options) {
-        const former = present
-        present = opened(options)
-        running.set(present, 0)
-        closeIfReplaced(former)
-      },
-      async close() {
-        await Promise.all([...running.keys()].map(closed))
-      },
-    }
-
-    function closeIfReplaced(transport: number): void {
-      if (transport === present || running.get(transport) !== 0) return
-      running.delete(transport)
-      void closed(transport) // It never rejects.
-    }
   }
 
   function opened(options: TransportOptions): number {
     const transport = (lastTransport += 1)
     transports.set(transport, options)
-    shared.opened(transport)
+    post({ kind: 'open', transport, options, ledger })
     return transport
   }
 
-  async function closed(transport: number): Promise<void> {
+  /** Its running submissions end first. */
+  function closed(transport: number): Promise<void> {
     transports.delete(transport)
-    await Promise.all([shared.closed(transport), apart.closed(transport)])
-  }
-
-  async function submit(transport: number, attempt: Attempt): Promise<AttemptResult> {
-    const { batchId, stop } = attempt
-    if (stop.aborted) return { ...notSent, outcome: { kind: 'aborted' } }
-    const before = threadsLost
-    const suspected = (losses.get(batchId) ?? 0) >= lossesToSuspect
-    const result = suspected ? await submitApart(transport, attempt) : await shared.submit(transport, attempt)
-    if (result === 'aborted') return { ...notSent, outcome: { kind: 'aborted' } }
-    if (result === null) {
-      // close() ended the thread.
-      if (threadsLost === before) return { ...notSent, outcome: { kind: 'aborted' }, written: true }
-      const message = 'the sender thread was lost before the answer came'
-      const outcome = { kind: 'interrupted' as const, losses: losses.get(batchId) ?? 1, message }
-      return { ...notSent, outcome, written: true }
-    }
-    losses.delete(batchId)
-    if (result.outcome.kind === 'body_changed') emit({ kind: 'body_changed', batchId })
-    return result
-  }
-
-  /** Alone in a thread, which ends with the attempt. */
-  async function submitApart(transport: number, attempt: Attempt): Promise<AttemptResult | 'aborted' | null> {
-    return apartQueue.add(async () => {
-      if (attempt.stop.aborted) return 'aborted'
-      try {
-        return await apart.submit(transport, attempt)
-      } finally {
-        await apart.end()
-      }
+    if (thread === null) return Promise.resolve()
+    return new Promise((resolve) => {
+      closing.set(transport, resolve)
+      post({ kind: 'close', transport })
     })
   }
 
-  function sharedLost(why: string, batchIds: readonly BatchId[]): void {
-    // In a row: a batch that was not in flight this time begins anew, unless it is under suspicion already.
-    for (const [batchId, count] of losses)
-      if (count < lossesToSuspect && !batchIds.includes(batchId)) losses.delete(batchId)
-    lost(why, batchIds)
+  async function submit(transport: number, attempt: Attempt): Promise<AttemptResult> {
+    const { operation, content, credentials, signingAt, startedAt, timeoutMs, stop } = attempt
+    if (stop.aborted) return { ...notSent, outcome: { kind: 'aborted' } }
+    const id = (lastAttempt += 1)
+    const body = Buffer.allocUnsafeSlow(content.bodyBytes)
+    const starts = content.writeBody(body)
+    const onStop = () => post({ kind: 'abort', id })
+    stop.addEventListener('abort', onStop, { once: true })
+    const { accessKeyId, secretAccessKey, sessionToken } = credentials
+    const keys = { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) }
+    const result = await new Promise<AttemptResult>((resolve) => {
+      running.set(id, resolve)
+      thread ??= startThread()
+      const what = {
+        operation,
+        body: body.buffer,
+        starts,
+        credentials: keys,
+        signingAt,
+        startedAt,
+        timeoutMs,
+      }
+      post({ kind: 'submit', id, transport, ...what }, [body.buffer])
+    })
+    stop.removeEventListener('abort', onStop)
+    return result
   }
 
-  function lost(why: string, batchIds: readonly BatchId[]): void {
-    for (const batchId of batchIds) {
-      const count = (losses.get(batchId) ?? 0) + 1
-      losses.delete(batchId)
-      losses.set(batchId, count)
+  function startThread(): Worker {
+    const started = new Worker(threadFile, {
+      name: 'sender',
+      resourceLimits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: heapMib },
+    })
+    // An idle thread must not keep the process alive; the caller of a running attempt does.
+    started.unref()
+    started.on('message', receive)
+    started.on('error', (error) => threadLost(started, messageOf(error)))
+    started.on('exit', (code) => threadLost(started, `it ended with ${code}`))
+    for (const [transport, options] of transports)
+      started.postMessage({ kind: 'open', transport, options, ledger } satisfies ThreadRequest, [])
+    return started
+  }
+
+  function post(request: ThreadRequest, transferred: ArrayBuffer[] = []): void {
+    thread?.postMessage(request, transferred)
+  }
+
+  function receive(reply: ThreadReply): void {
+    if (reply.kind === 'closed') {
+      closing.get(reply.transport)?.()
+      closing.delete(reply.transport)
+      return
     }
-    for (const batchId of losses.keys()) if (losses.size > suspectsMax) losses.delete(batchId)
+    const { kind: _, id, ...result } = reply
+    const resolve = running.get(id)
+    running.delete(id)
+    resolve?.(result)
+  }
+
+  function threadLost(lost: Worker, why: string): void {
+    if (thread !== lost) return
     threadsLost += 1
     const nowMs = performance.now()
     lostAtMs = [...lostAtMs.filter((atMs) => atMs > nowMs - hourMs).slice(-99), nowMs]
-    emit({ kind: 'sender_thread_lost', why, batches: batchIds.length, losses: lostAtMs.length })
+    emit({ kind: 'sender_thread_lost', why, batches: running.size, losses: lostAtMs.length })
+    const message = 'the sender thread was lost before the answer came'
+    threadEnded(lost, { kind: 'interrupted', message })
+  }
+
+  /** What became of its requests is unknown. */
+  function threadEnded(ended: Worker, outcome: AttemptResult['outcome']): void {
+    if (thread !== ended) return
+    thread = null
+    const resolvers = [...running.values()]
+    running.clear()
+    for (const resolve of resolvers) resolve({ ...notSent, outcome, written: true })
+    for (const resolve of closing.values()) resolve()
+    closing.clear()
   }
 }

@@ -9,8 +9,10 @@
 // A request that undici refuses keeps its place in the pool for ever; without places, requests wait in the
 // queue of the pool, where undici observes no signal. So the deadline covers the queue here, and after both
 // a new pool takes its place. The old one ends with its last running request.
+//
+// undici takes the body in pieces, each when the one before is with the kernel. A batch whose last piece it
+// did not take was certainly not processed.
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { buildConnector, Pool } from 'undici'
 import type { Dispatcher } from 'undici'
 import type { EpochMs } from '../../std/clock.ts'
@@ -19,11 +21,8 @@ import { codeOf } from '../../std/gateway-error.ts'
 import type { PayloadId } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { BatchOperation } from '../../spool/spool.ts'
-import { createAnswerReader } from './answer-reader/answer-reader.ts'
-import type { IdsInBody } from './answer-reader/usual-answer.ts'
+import { answerBytesMax, readAnswer, type AnswerBody } from './answer-reader.ts'
 import { createTunnel } from './proxy-tunnel.ts'
-import { observeWrites } from './sent-body.ts'
-import type { SentBody } from './sent-body.ts'
 import type { Sign } from './sign.ts'
 import { createTlsRootCause } from './tls-root-cause.ts'
 import type { SubmissionResult, TransportOptions } from './transport.ts'
@@ -35,11 +34,7 @@ type Submission = {
   /** As it is sent and signed. */
   body: Buffer
   encoding: 'gzip' | null
-  /** The same body, as it is sent. */
-  sent: SentBody
   payloadIds: () => readonly PayloadId[]
-  /** The same in the body before it is compressed. */
-  idsInBody?: IdsInBody
   sign: Sign
   signingAt: EpochMs
   /** The wall clock when the attempt began. */
@@ -55,6 +50,9 @@ export type Submitter = {
 }
 
 const keepAliveMs = 30_000
+
+/** About what the kernel takes at once. Smaller pieces cost time, larger ones hide the progress. */
+const pieceBytes = 64 * 1024
 
 const noConnection = new Error('no connection was free before the deadline; new connections are made')
 
@@ -81,8 +79,6 @@ export function createSubmitter(options: TransportOptions): Submitter {
     }),
   })
   let present = open()
-  /** Bound: each has a running request. */
-  const replaced = new Set<typeof present>()
   const headers = {
     'content-type': 'application/json',
     ...(options.providerKey === null ? {} : { 'x-provider-key': options.providerKey }),
@@ -91,18 +87,19 @@ export function createSubmitter(options: TransportOptions): Submitter {
   return {
     submit,
     async close() {
-      await Promise.all([present, ...replaced].map(({ pool }) => pool.destroy()))
+      const last = present
+      present = open()
+      if (last.running === 0) await last.pool.destroy()
     },
   }
 
   async function submit(submission: Submission): Promise<SubmissionResult> {
-    const { sent, stop, startedAt, timeoutMs } = submission
+    const { body, stop, startedAt, timeoutMs } = submission
     if (stop.aborted) return { outcome: { kind: 'aborted' }, date: null, written: false, bytesSent: 0 }
     // A controller and a timer of its own, both ended with the attempt: AbortSignal.timeout() would keep the
     // timers of thousands of finished requests.
     const ending = new AbortController()
-    // One turn later, when all writes that the kernel has completed are reported. So `written` is exact.
-    const end = () => void setImmediate(() => ending.abort())
+    const end = () => ending.abort()
     let late = false
     const timer = setTimeout(() => {
       late = true
@@ -112,51 +109,47 @@ export function createSubmitter(options: TransportOptions): Submitter {
     const startedMs = performance.now()
     const used = present
     used.running += 1
+    const sent = { bytes: 0 }
+    const progress = () => ({ written: sent.bytes === body.length, bytesSent: sent.bytes })
     try {
-      const response = await attempt(used.pool, submission, ending.signal)
-      const { date } = response.headers
-      const outcome = await read(submission, response, {
-        signal: ending.signal,
-        now: () => startedAt + (performance.now() - startedMs),
-      })
-      const progress = await progressAfterAnswer(sent)
-      return { outcome, date: typeof date === 'string' ? date : null, ...progress }
+      const response = await attempt(used.pool, submission, { sent, signal: ending.signal })
+      const { statusCode: status, headers } = response
+      const answer = await read(response, ending.signal)
+      const now = startedAt + (performance.now() - startedMs)
+      const outcome = readAnswer({ status, headers }, answer, { ...submission, now })
+      const { date } = headers as { date?: unknown }
+      return { outcome, date: typeof date === 'string' ? date : null, ...progress() }
     } catch (error) {
       const isQueued = error === noConnection && used.pool.stats.queued > 0
-      if (used === present && (isQueued || codeOf(error) === 'UND_ERR_INVALID_ARG')) {
-        replaced.add(used)
-        present = open()
-      }
+      if (used === present && (isQueued || codeOf(error) === 'UND_ERR_INVALID_ARG')) present = open()
       const outcome = outcomeOf(error, {
         late: late ? (isQueued ? noConnection.message : `no answer within ${timeoutMs} ms`) : null,
         stopped: stop.aborted,
         startedAt,
       })
-      // A connection that failed by itself may have written more than it could report.
-      const written = ending.signal.aborted ? sent.flushed() : sent.passed()
-      return { outcome, date: null, written, bytesSent: sent.flushedBytes() }
+      return { outcome, date: null, ...progress() }
     } finally {
       clearTimeout(timer)
       stop.removeEventListener('abort', end)
       used.running -= 1
-      // destroy() rejects only for a pool that is destroyed already.
-      if (used.running === 0 && replaced.delete(used)) void used.pool.destroy()
+      // Where another pool has taken its place. It does not reject, since it is destroyed once.
+      if (used.running === 0 && used !== present) void used.pool.destroy()
     }
   }
 
   async function attempt(
     pool: Pool,
-    { operation, body, encoding, sent, sign, signingAt }: Submission,
-    signal: AbortSignal,
+    { operation, body, encoding, sign, signingAt }: Submission,
+    { sent, signal }: { sent: { bytes: number }; signal: AbortSignal },
   ): Promise<Dispatcher.ResponseData> {
     const { protocol, hostname, host } = url
     const path = base + paths[operation]
     const own = encoding === null ? headers : { ...headers, 'content-encoding': encoding }
     const request = { method: 'POST' as const, protocol, hostname, host, path, headers: own, body }
     const signed = await sign(request, signingAt)
-    if (sent.inPieces) signed['content-length'] = String(body.length)
+    signed['content-length'] = String(body.length)
     // undici takes any iterable, which its types do not say.
-    const source = sent.source as Buffer
+    const source = { [Symbol.iterator]: () => piecesOf(body, sent) } as unknown as Buffer
     const answer = pool.request({ method: 'POST', path, headers: signed, body: source, signal })
     const waited = Promise.withResolvers<never>()
     // A turn later, when a request that has a connection has failed by the same signal.
@@ -164,33 +157,29 @@ export function createSubmitter(options: TransportOptions): Submitter {
     return Promise.race([answer, waited.promise])
   }
 
-  /** Reads the body as it comes. Where nothing more is of use, its connection is closed. */
+  /** Where nothing more is of use, its connection is closed. */
   async function read(
-    { operation, payloadIds, idsInBody }: Submission,
-    { statusCode: status, headers: answerHeaders, body }: Dispatcher.ResponseData,
-    { signal, now }: { signal: AbortSignal; now: () => EpochMs },
-  ): Promise<Outcome> {
-    const { responseBytesMax } = options
-    const head = { status, headers: answerHeaders }
-    const reader = createAnswerReader(head, {
-      operation,
-      payloadIds,
-      responseBytesMax,
-      ...(idsInBody && { idsInBody }),
-    })
-    let whole = false
+    { statusCode: status, body }: Dispatcher.ResponseData,
+    signal: AbortSignal,
+  ): Promise<AnswerBody> {
+    const parts: Buffer[] = []
+    let bytes = 0
+    let cut: AnswerBody['cut'] = null
     try {
-      for await (const part of body) if (!reader.push(part as Buffer)) break
-      whole = true
+      for await (const part of body as AsyncIterable<Buffer>) {
+        bytes += part.length
+        if (bytes > answerBytesMax) {
+          cut = 'too large'
+          break
+        }
+        parts.push(part)
+      }
     } catch (error) {
-      // An error status is a complete answer without its body. A 200 is not, because its lists are in the
-      // body; what came of them counts.
-      if (!signal.aborted || status >= 300) return reader.end(false, now())
-      const outcome = reader.end(false, now())
-      if (outcome.kind !== 'answered') throw error
-      return outcome
+      // An error status is a complete answer without its body. A 200 is not: its lists are in the body.
+      if (signal.aborted && status < 300) throw error
+      cut = 'ended early'
     }
-    return reader.end(whole, now())
+    return { bytes: Buffer.concat(parts), cut }
   }
 
   function outcomeOf(
@@ -202,10 +191,13 @@ export function createSubmitter(options: TransportOptions): Submitter {
   }
 }
 
-/** The answer may have come before the body was written. */
-async function progressAfterAnswer(sent: SentBody): Promise<Pick<SubmissionResult, 'written' | 'bytesSent'>> {
-  if (!sent.flushed()) await nextTurn()
-  return { written: sent.flushed(), bytesSent: sent.flushedBytes() }
+/** `sent`: how much of it undici has taken. */
+function* piecesOf(body: Buffer, sent: { bytes: number }): Generator<Buffer> {
+  for (let start = 0; start < body.length; start += pieceBytes) {
+    const piece = body.subarray(start, start + pieceBytes)
+    sent.bytes += piece.length
+    yield piece
+  }
 }
 
 function connectorOf({ connectTimeoutMs, tls, proxy }: TransportOptions): buildConnector.connector {
@@ -216,5 +208,5 @@ function connectorOf({ connectTimeoutMs, tls, proxy }: TransportOptions): buildC
     ...tls,
   })
   const tunnel = { timeoutMs: connectTimeoutMs, ca: tls.ca }
-  return observeWrites(proxy === null ? direct : createTunnel({ proxy, ...tunnel }, direct))
+  return proxy === null ? direct : createTunnel({ proxy, ...tunnel }, direct)
 }

@@ -8,7 +8,7 @@ import type { TransportOptions } from './transport.ts'
 
 /** Throws CONFIG_INVALID where the environment names an invalid proxy. */
 export function transportOptions(options: ProviderOptions, env: Environment): TransportOptions {
-  const { baseUrl, providerKey, timeoutMs, connectTimeoutMs, responseBytesMax, compress } = options
+  const { baseUrl, providerKey, connectTimeoutMs, compress } = options
   const { ca, clientCertificate } = options
   const tls: TransportOptions['tls'] = ca === null ? {} : { ca }
   if (clientCertificate !== null) {
@@ -19,9 +19,7 @@ export function transportOptions(options: ProviderOptions, env: Environment): Tr
     baseUrl,
     providerKey,
     connections: options.maxInFlight,
-    timeoutMs,
     connectTimeoutMs,
-    responseBytesMax,
     compress,
     tls,
     proxy: proxyFor(baseUrl, options.proxy, env),

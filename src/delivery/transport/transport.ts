@@ -1,22 +1,18 @@
 // transport.ts: the entry file of the transport of batches to the service. It decides nothing: each
 // submission ends in exactly one Outcome, whatever the service, the network or a proxy does.
 //
-//   main thread     sender-worker      which thread sends a batch, and what the loss of a thread means
-//                   thread-link        one thread: body into shared memory, request, answer
-//                   body-slots         the shared memory for the bodies
+//   main thread     sender-worker      the thread, its messages, its loss
 //                   service-clock      the time that signatures are made with, from the Date of the answers
 //                   transport-options  the options of a provider as plain values, which a thread can receive
 //   sender thread   sender-thread      receives the requests
 //                   sign               SigV4a
-//                   submit             one HTTP request: connection pool, deadline
-//                   sent-body          how much of the body has left, and when its memory is free
+//                   submit             one HTTP request: connection pool, deadline, how much was sent
 //                   proxy-tunnel       CONNECT through a proxy; tls-root-cause: why TLS failed
 //                   answer-reader      an HTTP answer as an Outcome; unreachable: no answer as an Outcome
 //                   body-entries       what the ledger records of each payload in the body
 //   check           connection-check   the same connection, step by step, without telemetry
 
 import type { EpochMs } from '../../std/clock.ts'
-import type { BatchId } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { BatchContent, BatchOperation } from '../../spool/spool.ts'
 import type { Credentials } from '../credentials/access-keys.ts'
@@ -27,10 +23,7 @@ export type TransportOptions = {
   baseUrl: string
   providerKey: string | null
   connections: number
-  /** Of an attempt that brings no `timeoutMs` of its own. */
-  timeoutMs: number
   connectTimeoutMs: number
-  responseBytesMax: number
   compress: 'off' | 'gzip'
   /** PEM text, as Node names it: authorities instead of the public ones, and a certificate of ours. */
   tls: { ca?: string; cert?: string; key?: string; passphrase?: string }
@@ -49,25 +42,24 @@ export type Transport = {
 }
 
 export type Attempt = {
-  batchId: BatchId
   operation: BatchOperation
   content: Pick<BatchContent, 'bodyBytes' | 'writeBody'>
   credentials: Credentials
   signingAt: EpochMs
   startedAt: EpochMs
-  /** From the start of the attempt to the last byte of the answer. Default: `TransportOptions.timeoutMs`. */
-  timeoutMs?: number
+  /** From the start of the attempt to the last byte of the answer. */
+  timeoutMs: number
   stop: AbortSignal
 }
 
 export type SubmissionResult = {
   outcome: Outcome
   /**
-   * False where it is certain that the last byte of the body was not given to the kernel: the service cannot
-   * have processed the batch.
+   * False where it is certain that the last bytes of the body were not sent: the service cannot have
+   * processed the batch.
    */
   written: boolean
-  /** Bytes of the uncompressed body that were given to the kernel; estimated where it is compressed. */
+  /** Bytes of the uncompressed body that were sent; estimated where it is compressed. */
   bytesSent: number
   /** The Date header of the answer, where there was one. */
   date: string | null

@@ -123,7 +123,6 @@ function isFailed({ kind }: Outcome): boolean | null {
     case 'refused':
     case 'repeated':
     case 'interrupted':
-    case 'body_changed':
     case 'aborted':
       return null
     default:

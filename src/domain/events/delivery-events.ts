@@ -183,15 +183,6 @@ export const deliveryEvents = {
             },
     },
   }),
-  body_changed: event({
-    fields: { batchId },
-    meaning:
-      'The bytes of a batch changed in memory before they were sent. This is a defect of the gateway. ' +
-      'Nothing was sent, and the batch is sent again.',
-    act: 'Report it with the log.',
-    level: 'error',
-    text: ({ batchId }) => `Did not send batch ${batchId}: its bytes in memory changed. It is sent again.`,
-  }),
   lane_rotated: event({
     fields: { provider, lane, payloads, why },
     meaning: 'Pending payloads became backfill, so that new payloads are sent before them.',

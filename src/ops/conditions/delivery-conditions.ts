@@ -190,7 +190,8 @@ export const heldActs: Record<HeldReason, string> = {
     'Nothing: the gateway waits as the service asked, ten minutes at most. If this continues, ask the support of ' +
     'the service why it defers these batches.',
   incomplete_answer:
-    'Raise `delivery.max_response_bytes`, or ask the support of the service why its answers are so large.',
+    'Ask the support of the service why its answers are so large. `batches split` sends the payloads under new ' +
+    'batchIds. The gateway keeps retrying the same bytes.',
   dead_letters_full: 'Requeue or purge dead letters, or raise their limit. Then these batches continue.',
 }
 

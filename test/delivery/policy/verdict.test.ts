@@ -32,6 +32,8 @@ const facts: Facts = {
   role: { kind: 'live' },
   mayBeProcessed: false,
   refusals: 0,
+  interruptions: 0,
+  longAnswers: 0,
   isHeld: false,
   earlierResults: null,
   emptyAnswers: 0,
@@ -69,8 +71,6 @@ const answered = (
   requestId: 'r',
   accepted,
   failed,
-  complete: true,
-  tooLarge: false,
   deviations,
 })
 
@@ -122,7 +122,6 @@ type Case = {
     role?: object
     alone?: boolean
     earlier?: Record<string, string>
-    partial?: boolean
   }
   verdict: string
 }
@@ -136,7 +135,7 @@ function outcomeOf({ accepted, failed = {}, ...other }: Case['answer']): Outcome
   return { ...answered(accepted, records), ...other }
 }
 
-function factsOf({ single, attempts, role, alone, earlier, partial, ...other }: NonNullable<Case['facts']>) {
+function factsOf({ single, attempts, role, alone, earlier, ...other }: NonNullable<Case['facts']>) {
   const results = Object.entries(earlier ?? {}).map(
     ([id, said]) => [id, said === 'accepted' ? said : failure(id, said)] as const,
   )
@@ -146,9 +145,9 @@ function factsOf({ single, attempts, role, alone, earlier, partial, ...other }: 
     ...(attempts && { attempts: () => attempts }),
     ...(role && { role: { ...retryRole, ...role } }),
     ...(alone && { alone: () => true }),
-    ...(earlier && { earlierResults: Object.assign(new Map(results), { partial }) }),
+    ...(earlier && { earlierResults: new Map(results) }),
     ...other,
-  } as Facts
+  }
 }
 
 describe('the verdict table', () => {
@@ -178,17 +177,6 @@ describe('the verdict table', () => {
     expect(judge(all('Internal'), facts, policy).emptyAnswers).toBe('increment')
     expect(judge(answered(['a', 'b'], [failure('c')]), facts, policy).emptyAnswers).toBe('reset')
     expect(judge(all('Internal'), { ...facts, role: retryRole }, policy).emptyAnswers).toBe('unchanged')
-  })
-
-  test('keeps what an incomplete answer said, and whether any answer was complete', () => {
-    const cut = (id: string) => ({ ...answered([id], []), complete: false }) as Outcome
-    const first = judge(cut('a'), facts, policy).results
-    expect([...(first ?? [])]).toEqual([['a', 'accepted']])
-    expect(first?.partial).toBe(true)
-    const second = judge(cut('b'), { ...facts, earlierResults: first }, policy).results
-    expect([...(second?.keys() ?? [])]).toEqual(['a', 'b'])
-    const whole = judge(answered(['b'], []), { ...facts, earlierResults: first }, policy).results
-    expect(whole?.partial).toBe(false)
   })
 
   test('passes on the deviations of an answer', () => {

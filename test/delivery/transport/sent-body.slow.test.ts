@@ -155,7 +155,7 @@ describe('a body is certainly not written when', () => {
     const proxy = await startConnectProxy({ mood: 'hang' })
     const provider = { proxy: { from: 'config' as const, url: proxy.url, auth: null }, connectTimeoutMs: 100 }
     expect(await submit('http://x.test', provider)).toMatchObject({
-      outcome: { reason: 'proxy' },
+      outcome: { reason: 'timeout' },
       written: false,
       bytesSent: 0,
     })
@@ -190,14 +190,3 @@ function gunzipped(request: Buffer): string | null {
     return null
   }
 }
-
-describe('the deadline of an attempt', () => {
-  test('is that of the attempt, else delivery.timeout', async () => {
-    const service = await startRawService()
-    const transport = open(service.url, { timeoutMs: 120 })
-    const message = (ms: number) => ({ outcome: { message: `no answer within ${ms} ms` } })
-    expect(await send(transport, { timeoutMs: 60 })).toMatchObject(message(60))
-    expect(await send(transport)).toMatchObject(message(120))
-    await transport.close()
-  })
-})

@@ -16,8 +16,6 @@ const outcomes: Record<string, Outcome> = {
     requestId,
     accepted: 'all',
     failed: [],
-    complete: true,
-    tooLarge: false,
     deviations: [],
   },
   forbidden: { kind: 'unauthorized', status: 403, requestId, message: 'no' },

@@ -51,7 +51,7 @@ describe('a line in the log', () => {
   test('has the number of payloads accepted, not their ids', () => {
     const { log, output } = world('debug')
     const accepted = Array.from({ length: 500 }, (_, index) => `id-${index}`)
-    const rest = { failed: [], complete: true, tooLarge: false, deviations: [] }
+    const rest = { failed: [], deviations: [] }
     log.write({
       ...eventSamples.submission_ended,
       outcome: { kind: 'answered', requestId: 'r', accepted, ...rest },

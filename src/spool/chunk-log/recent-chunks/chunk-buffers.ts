@@ -10,7 +10,7 @@
 //   the builder        is not used after its chunk is finished (chunk-codec.ts)
 //   the database       copies what it writes; and a chunk is recent only once its own write is durable
 //   a seal that cuts   copies the pieces; the chunk is `read`, so its buffer is left to the garbage collector
-//   a body             is copied into memory of the sender thread (body-slots.ts)
+//   a body             is copied into memory that goes to the sender thread
 //   a batch            reads its chunks until it is settled (batch-load.ts): a chunk that one batch has read
 //                      is given back when the settle of that batch is durable, and all of it was delivered
 //   slices             payloads that are handed out mark their chunk as `shared`; it is never given back
