@@ -73,6 +73,8 @@ const { default: http } = await import('./node/http.ts')
 process.getBuiltinModule = (name: string) => (name === 'node:http' ? http : realBuiltin(name))
 
 installGlobals()
+// Each fault of the disk and each signal that ends makes an error, and its stack takes longer than the rest of it.
+Error.stackTraceLimit = 3
 
 const wanted = process.env['SIMULATION_MUTATION'] ?? ''
 if (wanted !== '') {

@@ -55,8 +55,8 @@ const { values } = parseArgs({
 
 /** What lives for one seed is not copied again and again. */
 const youngHeap = '--max-semi-space-size=64'
-/** Seeds in one process: each start of the daemon leaves the modules of its threads there. */
-const seedsInProcess = 250
+/** Seeds in one process: each start of the daemon leaves the module of its thread there. */
+const seedsInProcess = 500
 /** Of one seed, beside other work. */
 const seedMs = values.week ? 900_000 : 120_000
 

@@ -28,6 +28,8 @@ export type Machine = {
   kill(): void
   /** What was not synced may be lost. */
   powerCut(): void
+  /** What releases memory that is not the machine's own. */
+  atSwitchOff: (() => void)[]
   /** Releases the memory of disk, databases and network: modules of the daemon keep some of their objects. */
   switchOff(): void
 }
@@ -63,6 +65,7 @@ export function switchOn(startMs: number, random: Random): Machine {
     databases: new Set(),
     runningWrites: new Set(),
     atNextWrite: null,
+    atSwitchOff: [],
     bootId: bootIdOf(random),
     kill() {
       ends()
@@ -84,6 +87,7 @@ export function switchOn(startMs: number, random: Random): Machine {
       machine.databases.clear()
       machine.runningWrites.clear()
       machine.atNextWrite = null
+      for (const release of machine.atSwitchOff.splice(0)) release()
       machine.network.switchOff()
       threads.forget()
     },

@@ -74,6 +74,8 @@ export function createNetwork(kernel: Kernel): Network {
   const servers = new Map<string, (end: WorldEnd) => void>()
   const paths = new Map<string, OwnPath>()
   const pairs = new Set<Pair>()
+  /** Also those that have ended: modules of the daemon keep some of their sockets. */
+  const made: Pair[] = []
   let lastPort = firstPort
 
   return {
@@ -101,6 +103,7 @@ export function createNetwork(kernel: Kernel): Network {
       listeners.clear()
     },
     switchOff() {
+      for (const pair of made.splice(0)) pair.release()
       pairs.clear()
       listeners.clear()
       servers.clear()
@@ -189,6 +192,7 @@ export function createNetwork(kernel: Kernel): Network {
   function pairOf(socket: SimSocket, host: string): Pair {
     const pair = createPair(kernel, { socket, host, path: pathOf(host), closed: () => pairs.delete(pair) })
     pairs.add(pair)
+    made.push(pair)
     return pair
   }
 }
@@ -302,7 +306,12 @@ function createPair(
     },
   })
 
-  return { end, host, reset, processEnds, accepted: () => void (isAccepted = true) }
+  return { end, host, reset, processEnds, accepted: () => void (isAccepted = true), release }
+
+  function release(): void {
+    end.onData = end.onClose = () => undefined
+    socket.release()
+  }
 
   /** After the delay of the path, and after what was sent before in this direction. */
   function later(direction: 'in' | 'out', arrive: () => void): void {

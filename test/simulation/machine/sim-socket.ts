@@ -61,6 +61,12 @@ export class SimSocket extends Duplex {
     this.carrier = carrier
   }
 
+  /** The machine is off: nothing knows what it was connected to. */
+  release(): void {
+    this.carrier = null
+    this.removeAllListeners()
+  }
+
   connected(): void {
     this.connecting = false
     this.emit('connect')

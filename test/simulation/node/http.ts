@@ -6,6 +6,9 @@ import { addressOf, listenOn } from './net.ts'
 
 const real = process.getBuiltinModule('node:http')
 
+/** Node keeps the parser of a connection until that is closed, and with it the server. */
+type Parsed = { parser?: { close(): void } | null }
+
 type RealServer = ReturnType<typeof real.createServer>
 
 export function createServer(...given: Parameters<typeof real.createServer>): RealServer {
@@ -25,6 +28,7 @@ export function createServer(...given: Parameters<typeof real.createServer>): Re
           sockets.add(socket)
           socket.once('close', () => sockets.delete(socket))
           server.emit('connection', socket as never)
+          machine().atSwitchOff.push(() => (socket as Parsed).parser?.close())
         },
         listening(chosen) {
           listener = chosen
