@@ -3,7 +3,7 @@
 // written, and given back to the broker after a start.
 //
 //   key    21 | client id, or a null character and an address; nothing behind it: the process was alive
-//   value  JSON: the format version, the client as the broker has it, the time of the write
+//   value  JSON (checked-json.ts): the format version, the client as the broker has it, the time of the write
 //
 // A client that is connected changes nothing for days: that its connection was open until the end is known by
 // the last round of the process.
@@ -13,6 +13,7 @@
 
 import type { CancelTimer, Clock, EpochMs } from '../std/clock.ts'
 import type { StoreOp, StoreRange } from '../storage/storage.ts'
+import { decodeChecked, encodeChecked } from './checked-json.ts'
 import type { RecordsStore, WriterOptions } from './record-writer.ts'
 
 /** The broker. `View`: its own, which is kept as JSON. */
@@ -101,7 +102,7 @@ export function createClientRecords<View extends object>(
     const ops = [{ key: '', view: {} }, ...changed].map(({ key, view }): StoreOp => {
       const storeKey = Buffer.concat([Buffer.from([table]), Buffer.from(key)])
       if (view === null) return { type: 'del', key: storeKey }
-      return { type: 'put', key: storeKey, value: Buffer.from(JSON.stringify([version, view, savedAt])) }
+      return { type: 'put', key: storeKey, value: encodeChecked([version, view, savedAt]) }
     })
     const written = await store.use(async (open) => {
       await open.write(ops, { sync: false })
@@ -113,12 +114,7 @@ export function createClientRecords<View extends object>(
 
 /** Null for what is no client of this version. */
 function decode(key: Buffer, value: Buffer): { key: string; view: object; savedAt: EpochMs } | null {
-  try {
-    const [found, view, savedAt] = JSON.parse(value.toString()) as [number, object, EpochMs]
-    if (found !== version || typeof view !== 'object') return null
-    return { key: key.toString('utf8', 1), view, savedAt }
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TypeError) return null
-    throw error
-  }
+  const [found, view, savedAt] = (decodeChecked(value) ?? []) as [number?, object?, EpochMs?]
+  const isClient = found === version && typeof view === 'object' && typeof savedAt === 'number'
+  return isClient ? { key: key.toString('utf8', 1), view, savedAt } : null
 }

@@ -1,7 +1,7 @@
 // device-record-codec.ts: a record as bytes.
 //
 //   key    20 | provider and device, as UTF-8
-//   value  JSON: the format version, the device, its numbers, and the rest by short names
+//   value  JSON (checked-json.ts): the format version, the device, its numbers, and the rest by short names
 //
 // A value has at most some 8 KB: losses, withheld values and the length of each text are bounded.
 
@@ -10,6 +10,7 @@ import type { Sender } from '../domain/message.ts'
 import type { WithheldValue } from '../domain/payload.ts'
 import type { EpochMs } from '../std/clock.ts'
 import type { StoreRange } from '../storage/storage.ts'
+import { decodeChecked, encodeChecked } from './checked-json.ts'
 import { hoursKept, pausesLength } from './row-history.ts'
 import { column, hoursColumn, pausesColumn, storedNumbers } from './record-table.ts'
 import { gapsKept } from './rhythm.ts'
@@ -87,7 +88,7 @@ export function encodeRecord(
     skewMs: record.skewMs,
     ...(unknownClock === null ? {} : { unknownClock }),
   }
-  return Buffer.from(JSON.stringify([version, stored]))
+  return encodeChecked([version, stored])
 }
 
 /** Used again for each record: they are text when `encodeRecord` returns. */
@@ -101,13 +102,8 @@ function filled(row: number[], length: number, numberAt: (index: number) => numb
 
 /** Null for what is no record of this version. */
 export function decodeRecord(value: Buffer): StoredRecord | null {
-  try {
-    const [found, stored] = JSON.parse(value.toString()) as [number, StoredRecord]
-    return found === version && typeof stored.device === 'string' ? stored : null
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TypeError) return null
-    throw error
-  }
+  const [found, stored] = (decodeChecked(value) ?? []) as [number?, StoredRecord?]
+  return found === version && typeof stored?.device === 'string' ? stored : null
 }
 
 /** A client chooses these texts. */

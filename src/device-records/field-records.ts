@@ -4,13 +4,14 @@
 // be used, nothing is written, and it is tried again each second.
 //
 //   key    22 | name of the source
-//   value  JSON: the format version, and the source as the mapping has it
+//   value  JSON (checked-json.ts): the format version, and the source as the mapping has it
 //
 // After a kill, what the last seconds changed is missing, and nothing else. How many records lie between two
 // with a field is written every ten minutes: it is no more than a measure.
 
 import type { CancelTimer, Clock } from '../std/clock.ts'
 import type { StoreOp, StoreRange } from '../storage/storage.ts'
+import { decodeChecked, encodeChecked } from './checked-json.ts'
 import type { RecordsStore } from './record-writer.ts'
 
 /** The mapping. */
@@ -94,7 +95,9 @@ export function createFieldRecords<Source extends { name: string }>(
     if (!restored || isDiskLow()) return
     const changes = source.changes()
     const now = new Map(
-      source.save().map((one) => [keyOf(one.name).toString('latin1'), JSON.stringify([version, one])]),
+      source
+        .save()
+        .map((one) => [keyOf(one.name).toString('latin1'), encodeChecked([version, one]).toString()]),
     )
     // Nothing was seen yet: what the disk has is still to be taken over.
     if (now.size === 0) return
@@ -125,11 +128,6 @@ function keyOf(name: string): Buffer {
 
 /** Null where the value was not written by this version of the format. */
 function decode(value: Buffer): unknown {
-  try {
-    const stored: unknown = JSON.parse(value.toString())
-    return Array.isArray(stored) && stored[0] === version ? stored[1] : null
-  } catch (error) {
-    if (error instanceof SyntaxError) return null
-    throw error
-  }
+  const [found, stored] = decodeChecked(value) ?? []
+  return found === version ? stored : null
 }

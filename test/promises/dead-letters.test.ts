@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { openSpoolWorld } from '../support/open-spool.ts'
 import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
 import { join } from 'node:path'
+import { openLevelStore, type StoreEntry } from '../../src/storage/storage.ts'
 
 const hostile: [what: string, payload: string | Buffer, reason: string][] = [
   ['not JSON', 'lat=52;lon=13', 'NOT_JSON'],
@@ -85,5 +86,29 @@ describe('a dead letter is always reported', () => {
         payload: { deviceIdentifier: { id: 'truck-1' } },
       })
     }
+  })
+
+  test('one of which a bit has flipped on the disk is set aside and reported, and counts no more', async () => {
+    const first = await startPipeline()
+    await first.publish('truck-1', 'no json', 'no json either')
+    await first.gateway.stop('the disk ages')
+    const store = await openLevelStore(join(first.folder, 'spool/store'))
+    const range = { gte: Buffer.from([0x20]), lt: Buffer.from([0x21]) }
+    const letters: StoreEntry[] = []
+    for await (const page of store.pages(range)) letters.push(...page)
+    const [key, value] = letters[0]!
+    value[40]! ^= 4
+    await store.write([{ type: 'put', key, value }], { sync: true })
+    await store.close()
+
+    const { gateway, status, condition } = await startPipeline({ folder: first.folder })
+    const listed = await fetch(`${gateway.addresses.ops}/dead-letters`)
+    expect(await listed.json()).toMatchObject({ deadLetters: [{ reason: 'NOT_JSON' }] })
+    expect(status().spool.deadLetters).toBe(1)
+    expect(condition('RECORD_DAMAGED')?.why).toMatch(/checksum of a dead letter/)
+    await gateway.stop('to look at what was set aside')
+    const after = await openLevelStore(join(first.folder, 'spool/store'))
+    expect(await after.get(Buffer.concat([Buffer.from([0x23]), key]))).toEqual(value)
+    await after.close()
   })
 })

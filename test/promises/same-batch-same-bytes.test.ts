@@ -1,4 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { join } from 'node:path'
+import { openLevelStore, type StoreOp } from '../../src/storage/storage.ts'
 import { newFolder } from '../support/folders.ts'
 import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
 import { acceptAll, startScriptedService, type Reply } from '../support/scripted-service.ts'
@@ -41,6 +43,40 @@ describe('same batch, same bytes', () => {
       expect([...under.values()].map(({ size }) => size)).toEqual([1, 1, 1, 1, 1])
     },
   )
+
+  test('one of whose key a bit has flipped on the disk gives its batchId to no other payloads', async () => {
+    const folder = await newFolder()
+    const service = await scriptedService()
+    service.answer(() => 'hang')
+    const first = await startPipeline({
+      baseUrl: service.url,
+      folder,
+      sections: { ops: '{ listen: "127.0.0.1:0", stop_deadline: 1s }' },
+    })
+    await first.publish('truck-1', messageOf(1), messageOf(2))
+    await first.until(() => service.received.length > 0)
+    await first.gateway.stop('the disk ages')
+    const store = await openLevelStore(join(folder, 'spool/store'))
+    for await (const page of store.pages({ gte: Buffer.from([0x11]), lt: Buffer.from([0x12]) }))
+      for (const [key, value] of page) {
+        const flipped = Buffer.from(key)
+        flipped[flipped.length - 1]! ^= 8
+        const ops: StoreOp[] = [
+          { type: 'del', key },
+          { type: 'put', key: flipped, value },
+        ]
+        await store.write(ops, { sync: true })
+      }
+    await store.close()
+
+    const before = new Map(service.received.map(({ batchId, payloadIds }) => [batchId, payloadIds]))
+    service.answer(acceptAll)
+    const next = await startPipeline({ baseUrl: service.url, folder })
+    await next.until(() => next.status().totals.delivered === 2)
+    for (const { batchId, payloadIds } of service.received)
+      expect(before.get(batchId) ?? payloadIds).toEqual(payloadIds)
+    expect(next.codes()).toContain('RECORD_DAMAGED')
+  })
 
   test('a batch that was in flight when the gateway ended is sent first after the start, unchanged', async () => {
     const folder = await newFolder()

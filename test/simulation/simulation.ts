@@ -172,6 +172,7 @@ export async function runSeed(
         repeat,
         answerMs,
         payloadsMax: () => plan.delivery.payloadsMax,
+        isRebuilt: (payloadId) => flips.batched.has(payloadId),
         isKnownKey: (id) => (plan.delivery.keysInFile ? keys.isKnown(id) : id === keyOfEnvironment),
         isInOrder: plan.everyMs.clock === 0 && plan.hasClockBattery,
         isReturned: (payloadId) => engine?.isParked(payloadId) === true,
@@ -192,7 +193,7 @@ export async function runSeed(
       reason === 'repeated'
         ? plan.providers.some((one) => one.name === name && one.onRepeat === 'hold')
         : reason !== 'refused_repeat' || plan.delivery.onRefusedRepeat === 'hold',
-    struck: () => flips.payloads.length,
+    flips,
     probesMs: (plan.backoffS + 3 * plan.delivery.timeoutS) * 1000 + probeSlackMs,
     timeoutMs: plan.delivery.timeoutS * 1000,
   })

@@ -10,7 +10,8 @@
 //   cuts       a batch becomes smaller while a backlog waits, of which chunks are read from the disk
 //   lanes      backlogs become backfill again and again, and the file that knows the numbers of lanes is lost
 //   forget     a device is forgotten just when it sends, and the process ends
-//   flips      bits of chunks flip, in keys and values, while they wait for a service that fails
+//   flips      bits flip at rest, in keys and values: of chunks and batches that wait for a service that fails, of dead
+//              letters, and of what is known of devices
 //   backoffs   a service that fails for so long that the batches wait long between their tries
 //   rules      payloads fail in several ways, and a reload gives each rule fewer steps
 //   custody    the messages come through a message engine, which gets its acknowledgement when they are delivered
@@ -118,11 +119,12 @@ const planOf: Readonly<Record<Theme, (plan: Plan) => Partial<Plan>>> = {
       ...device,
       kind: 'plain',
       clockMs: 0,
-      poison: 0,
+      poison: 0.15,
+      poisons: device.poisons.filter((poison) => poison !== 'a bad vehicle'),
       isDoomed: false,
       everyMs: Math.min(device.everyMs, 4000 * device.burst),
     })),
-    delivery: { ...delivery, lingerS: 5 },
+    delivery: { ...delivery, lingerS: Math.min(5, delivery.lingerS) },
     spoolBounds: { recentBytesMax: 1500 },
     everyMs: { ...everyMs, ...none, service: 8000, kill: 15_000, stop: 20_000, flip: 5000 },
   }),
@@ -133,7 +135,7 @@ const planOf: Readonly<Record<Theme, (plan: Plan) => Partial<Plan>>> = {
     everyMs: { ...everyMs, ...none, kill: everyMs.kill, service: 8000 },
   }),
   together: ({ devices, everyMs }) => ({
-    safetyMs: minuteMs,
+    safetyMs: 0.7 * minuteMs,
     devices: devices.map((device, index) => aheadOf(device, index, index % 2 === 0)),
     everyMs: {
       ...everyMs,

@@ -219,7 +219,7 @@ export const spoolConditions = {
   },
   RECORD_DAMAGED: {
     severity: 'critical',
-    meaning: 'Mapping state or a kept message cannot be read. It is set aside, not deleted.',
+    meaning: 'Mapping state, a kept message or a dead letter cannot be read. It is set aside, not deleted.',
     act: copyFirst,
   },
   WRITES_MISSING: {

@@ -2,7 +2,7 @@
 
 import type { BatchId } from '../../domain/ids.ts'
 import type { StoreOp } from '../../storage/storage.ts'
-import { seqKey, table } from '../chunk-log/key-layout.ts'
+import { laneOf, seqKey, seqOf, table } from '../chunk-log/key-layout.ts'
 import type { ChunkRef, Claim, Lane } from '../chunk-log/lane.ts'
 import { setClaim } from '../chunk-log/lane-claims.ts'
 import { claimRecord, type ClaimRecord } from '../chunk-log/record-codec.ts'
@@ -39,19 +39,28 @@ export function newClaim(
 }
 
 export function putClaim(batch: Batch): StoreOp {
-  const { batchId, endSeq, payloads, bytes, timestamp, operation, held } = batch
-  const record: ClaimRecord = { batchId, endSeq, payloads, bytes, timestamp, turn: operation }
+  const { lane, firstSeq, batchId, endSeq, payloads, bytes, timestamp, operation, held } = batch
+  const at: ClaimRecord['at'] = [lane, firstSeq]
+  const record: ClaimRecord = { batchId, endSeq, payloads, bytes, timestamp, turn: operation, at }
   if (held !== null) record.held = held
   return {
     type: 'put',
-    key: seqKey(table.batches, batch.lane, batch.firstSeq),
+    key: seqKey(table.batches, lane, firstSeq),
     value: claimRecord.encode(record),
   }
 }
 
+/** False where a bit of the key has flipped: other payloads would be sent under its batchId. */
+export function isClaimOf(key: Buffer, value: Buffer): boolean {
+  const record = claimRecord.decode(value)
+  if (record === null) return true
+  const { at: [lane, firstSeq] = [laneOf(key), record.endSeq - record.payloads] } = record
+  return lane === laneOf(key) && firstSeq === seqOf(key)
+}
+
 /** Adds a claim that recovery has read, or rebuilt, to its lane. */
 export function addClaim(lane: Lane, firstSeq: number, record: ClaimRecord): Batch {
-  const { turn: operation, held = null, ...rest } = record
+  const { turn: operation, held = null, at: _, ...rest } = record
   const { id, provider, role } = lane
   const batch: Batch = { lane: id, provider, role, firstSeq, ...rest, operation, held, recovered: true }
   setClaim(lane, { batch, refs: null, settling: false })

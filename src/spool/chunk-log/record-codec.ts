@@ -42,6 +42,8 @@ export type ClaimRecord = {
   timestamp: EpochMs
   turn: BatchOperation
   held?: Held
+  /** Lane and first number, as in the key. Earlier builds do not note it. */
+  at?: readonly [lane: number, firstSeq: number]
 }
 
 /** `requeued` counts the returned payloads; the name is part of the format, and version 0.1.0 reads it. */

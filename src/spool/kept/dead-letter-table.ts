@@ -13,6 +13,7 @@ import {
   deadLetterTotalsLane,
   keyAfter,
   laneKey,
+  setAsideKey,
   table,
   tableRange,
 } from '../chunk-log/key-layout.ts'
@@ -89,11 +90,12 @@ export async function countDeadLetters(store: Store): Promise<{ count: number; b
   return sum
 }
 
-/** Oldest first. A damaged dead letter is left out and stays on the disk. */
+/** Oldest first. A damaged dead letter is set aside and reported: nobody can read it, or remove it by its id. */
 export async function* readDeadLetters(
-  { store, reservations, emit }: Session,
+  session: Session,
   filter: DeadLetterFilter,
 ): AsyncGenerator<DeadLetterEntry> {
+  const { store, reservations, emit } = session
   const range = tableRange(table.deadLetters)
   let left = filter.limit
   const after = filter.after === undefined ? null : deadLetterKeyOf(filter.after)
@@ -107,14 +109,47 @@ export async function* readDeadLetters(
       )
       if (!isComplete) emit({ kind: 'record_damaged', table: 'dead letters', name: '', what: blockDamaged })
       const entries = records.flatMap(([key, value]) => entryIn(reservations, key, value) ?? [])
-      return { last: records.at(-1), entries: entries.filter((entry) => fitsFilter(entry, filter)) }
+      // Taken, so that of two reads that find it one sets it aside.
+      const damaged = records.filter(
+        ([key, value]) => deadLetterRecord.decode(value) === null && reservations.take(deadLetterIdOf(key)),
+      )
+      const fitting = entries.filter((entry) => fitsFilter(entry, filter))
+      return { last: records.at(-1), entries: fitting, damaged }
     })
+    for (const [key, value] of page.damaged) await setAside(session, key, value)
     if (page.last === undefined) return
     from = keyAfter(page.last[0])
     const entries = page.entries.slice(0, left)
     yield* entries
     left -= entries.length
   }
+}
+
+async function setAside(session: Session, key: Buffer, value: Buffer): Promise<void> {
+  const { committer, reservations, emit } = session
+  const id = deadLetterIdOf(key)
+  // Its device and its client are not known any more.
+  const unknown = { kind: 'deadLetter', client: '', device: null } as const
+  const damaged = { ...unknown, key, store: storeIn(value), bytes: value.length }
+  await committer.commit({
+    prepare(ops) {
+      ops.push({ type: 'put', key: setAsideKey(key), value })
+      deleteDeadLetters(session, [damaged], ops)
+    },
+    committed: () => reservations.deleted([id]),
+  })
+  emit({
+    kind: 'record_damaged',
+    table: 'dead letters',
+    name: id,
+    what: 'the checksum of a dead letter is wrong; it was set aside',
+  })
+}
+
+/** The store of a damaged dead letter: mostly another bit has flipped. */
+function storeIn(value: Buffer): DeadLetterStore {
+  const stores = ['unlisted_dead_letters', 'part_dead_letters'] as const
+  return stores.find((store) => value.includes(`"store":"${store}"`)) ?? 'dead_letters'
 }
 
 export async function readDeadLetter(

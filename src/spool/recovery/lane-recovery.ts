@@ -9,6 +9,7 @@
 import type { State } from '../../domain/condition-state.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { StoreEntry, StoreOp } from '../../storage/storage.ts'
+import { isClaimOf } from '../batches/claim.ts'
 import { readChunk } from '../chunk-log/chunk-codec.ts'
 import { firstReadable, isCorruption } from '../chunk-log/damage-scan.ts'
 import {
@@ -26,7 +27,7 @@ import { laneRecord, totalsRecord, type LaneRecord, type TotalsRecord } from '..
 import type { SpoolState } from '../session-state.ts'
 import type { LaneRole } from '../views.ts'
 import { reportUnreadable } from './repair.ts'
-import { readTable, setMisplacedAside, setRecordAside } from './table-records.ts'
+import { readTable, reportRecord, setMisplacedAside, setRecordAside } from './table-records.ts'
 
 /** What the table of totals holds for a lane; null if it is damaged. */
 export type FoundTotals = ReadonlyMap<LaneId, TotalsRecord | null>
@@ -55,7 +56,14 @@ export async function findLanes(state: SpoolState, repairs: StoreOp[]): Promise<
     if (isLane(laneOf(key))) totals.set(laneOf(key), totalsRecord.decode(value))
   const claims: StoreEntry[] = []
   const claimsRead = { range: tableRange(table.batches), table: 'batches' as const, isKey: isSeqKey, repairs }
-  for await (const entry of readTable(state, claimsRead)) claims.push(entry)
+  for await (const [key, value] of readTable(state, claimsRead)) {
+    if (isClaimOf(key, value)) claims.push([key, value])
+    else {
+      // Its payloads are found without a batch, and are sent under a new batchId.
+      reportRecord(state, 'batches', 'the key of the record of a batch is damaged; it was set aside')
+      setRecordAside(key, value, repairs)
+    }
+  }
   const shown = [...totals.keys(), ...claims.map(([key]) => laneOf(key))]
   const known = new Set<LaneId>([...records.keys(), ...shown])
   for (const id of await lanesWithChunks(state, known, repairs)) known.add(id)

@@ -1,5 +1,6 @@
-// flip-acts.ts: bits that flip at rest, in the keys and values of chunks. What a chunk held is noted, for the oracle: nobody
-// gets it, and it is counted.
+// flip-acts.ts: bits that flip at rest, in keys and values: of chunks, of batches (claims on chunks), of dead letters, and
+// of what is known of devices. What was struck is noted, for the oracle: a payload of a chunk is lost and counted; those of
+// a batch are sent again under another batchId; a dead letter is set aside.
 //
 // Only chunks of which nothing was submitted yet. One that the gateway still has in memory may be submitted after that,
 // whole; and after a restart the rest of its batch under another batchId.
@@ -21,18 +22,33 @@ export type Flips = {
   /** Of keys: a process that runs may still have the chunk in memory, and never finds what it deletes. */
   readonly keys: number
   readonly values: number
+  /** Payloads in batches of which a bit has flipped. Nobody has their batchId any more after a restart. */
+  readonly batched: ReadonlySet<string>
+  readonly batches: number
+  /** Payloads of dead letters of which a bit has flipped; null: a message. */
+  readonly deadLetters: readonly (string | null)[]
+  /** Anything was struck. */
+  readonly isAny: boolean
 }
 
-const chunksOf = { from: '\u0010', to: '\u0011' }
+const tables = { chunks: 0x10, batches: 0x11, deadLetters: 0x20 } as const
+
+/** Of the second database: devices, clients, and the fields of sources. */
+const recordTables = [0x20, 0x21, 0x22] as const
 /** Of a chunk: the bytes before its payloads (src/spool/chunk-log/chunk-codec.ts says what they are to the daemon). */
 const headBytes = 29
 const keyShare = 0.5
+const payloadShare = 0.6
 
 export function createFlips({ disk }: Machine, services: readonly Service[], random: Random): Flips {
   const payloads: Payload[] = []
   /** Keys of chunks of which a bit has flipped: none is struck twice. */
   const struck = new Set<string>()
-  const counts = { keys: 0, values: 0, reports: 0 }
+  const counts = { keys: 0, values: 0, batches: 0, records: 0, reports: 0 }
+  const batched = new Set<string>()
+  const deadLetters: (string | null)[] = []
+  // Where both are struck, nothing tells which payloads of a lane are open.
+  const strikePayloads = random.chance(0.5) ? strikeChunk : strikeBatch
   return {
     act,
     payloads,
@@ -46,17 +62,82 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
     get values() {
       return counts.values
     },
+    batched,
+    get batches() {
+      return counts.batches
+    },
+    deadLetters,
+    get isAny() {
+      return counts.keys + counts.values + counts.batches + counts.records + deadLetters.length > 0
+    },
   }
 
   function act(): void {
-    const path = `${spoolPath}/store`
+    if (random.chance(payloadShare)) strikePayloads()
+    else random.pick([strikeDeadLetter, strikeRecord])()
+  }
+
+  function databaseOf(name: string): Database | null {
+    const path = `${spoolPath}/${name}`
     const database = disk.exists(path) ? disk.attachment(path) : null
-    if (!(database instanceof Database)) return
+    return database instanceof Database ? database : null
+  }
+
+  function strikeBatch(): void {
+    const database = databaseOf('store')
+    const entries = database === null ? [] : entriesOf(database, tables.batches)
+    if (database === null || entries.length === 0) return
+    const [key, value] = random.pick(entries)
+    if (struck.has(key.toString('latin1'))) return
+    // All behind it in its lane: where it ends is in the record.
+    const lane = key.subarray(1, 5)
+    for (const [chunk, content] of entriesOf(database, tables.chunks))
+      if (chunk.subarray(1, 5).equals(lane) && chunk.subarray(5).compare(key.subarray(5)) >= 0)
+        for (const { payloadId } of payloadsIn(content)) batched.add(payloadId)
+    strike(database, { key, value, isOfKey: random.chance(keyShare) })
+    counts.batches += 1
+  }
+
+  function strikeDeadLetter(): void {
+    const database = databaseOf('store')
+    const entries = database === null ? [] : entriesOf(database, tables.deadLetters)
+    if (database === null || entries.length === 0) return
+    const [key, value] = random.pick(entries)
+    if (struck.has(key.toString('latin1'))) return
+    const [, payloadId = null] = /"payloadId":"([-0-9a-f]{36})"/.exec(value.toString('latin1')) ?? []
+    strike(database, { key, value, isOfKey: false })
+    deadLetters.push(payloadId)
+  }
+
+  function strikeRecord(): void {
+    const database = databaseOf('records')
+    const entries =
+      database === null ? [] : recordTables.flatMap((recordTable) => entriesOf(database, recordTable))
+    if (database === null || entries.length === 0) return
+    const [key, value] = random.pick(entries)
+    strike(database, { key, value, isOfKey: random.chance(keyShare) })
+    counts.records += 1
+  }
+
+  /** The table stays. */
+  function strike(
+    database: Database,
+    { key, value, isOfKey }: { key: Buffer; value: Buffer; isOfKey: boolean },
+  ): void {
+    const bits = (bytes: Buffer) => 8 + random.below((bytes.length - 1) * 8)
+    const struckKey = isOfKey ? flippedBit(key, bits(key)) : key
+    if (isOfKey && !database.move(key, struckKey)) return
+    if (!isOfKey) database.change(key, flippedBit(value, bits(value)))
+    struck.add(struckKey.toString('latin1'))
+  }
+
+  function strikeChunk(): void {
+    const database = databaseOf('store')
+    if (database === null) return
     const submitted = new Set(
       services.flatMap(({ journal }) => journal.flatMap(({ payloadIds }) => [...payloadIds])),
     )
-    const chunks = database
-      .entries(chunksOf.from, chunksOf.to, { reverse: false, limit: -1 })
+    const chunks = entriesOf(database, tables.chunks)
       .map(([key, value]) => ({ key, value, held: payloadsIn(value) }))
       .filter(
         ({ key, held }) =>
@@ -85,6 +166,13 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
     }
     payloads.push(...held)
   }
+}
+
+function entriesOf(database: Database, from: number): [Buffer, Buffer][] {
+  return database.entries(String.fromCharCode(from), String.fromCharCode(from + 1), {
+    reverse: false,
+    limit: -1,
+  })
 }
 
 function flippedBit(bytes: Buffer, bit: number): Buffer {

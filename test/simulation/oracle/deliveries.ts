@@ -42,7 +42,7 @@ export type Circumstances = {
   isRefusedRepeatSplit: boolean
   /** The payload may be taken again, as another one with the same payloadId. */
   isCopied: (payloadId: string) => boolean
-  /** A bit of its chunk has flipped. */
+  /** A bit of its chunk, or of its batch, has flipped. */
   isStruck: (payloadId: string) => boolean
   /**
    * A delay is one of the wall clock, over a restart; and what came into a retry lane before the clock was set back is
@@ -109,11 +109,24 @@ const refusals: readonly number[] = [400, 401, 403, 413]
 /** What the services and the dead letters say, against the model of each service. */
 export function judged(
   services: readonly Service[],
-  { circumstances, deadLetters }: { circumstances: Circumstances; deadLetters: readonly DeadLetter[] },
+  {
+    circumstances,
+    deadLetters,
+    struckLetters,
+  }: {
+    circumstances: Circumstances
+    deadLetters: readonly DeadLetter[]
+    /** Payloads whose dead letters cannot be read any more. */
+    struckLetters: readonly string[]
+  },
 ): Judged {
   const models = services.map((service) => modelOf(service, circumstances))
   const purged = circumstances.acts.flatMap(({ kind, ids }) => (kind === 'purge' ? ids : []))
-  const dead = new Set([...purged, ...deadLetters.flatMap(({ payloadId }) => payloadId ?? [])])
+  const dead = new Set([
+    ...purged,
+    ...struckLetters,
+    ...deadLetters.flatMap(({ payloadId }) => payloadId ?? []),
+  ])
   const wrong: string[] = []
   for (const { records } of services)
     for (const { payload, accepted } of records.values()) wrong.push(...ofRecord(payload, accepted))

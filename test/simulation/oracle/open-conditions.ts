@@ -11,6 +11,7 @@
 //   one payload is refused alone   it waits for nothing but the next batch that is accepted
 //   the endpoint is available      what failed before waits for nothing but a place
 
+import type { Flips } from '../acts/flip-acts.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import type { Status } from '../../../src/ops/status-schema/status-schema.ts'
 import type { Service, Submission } from '../world/service.ts'
@@ -34,8 +35,7 @@ type Known = {
   changedMs: () => number
   /** `on_repeat` and `on_refused_repeat`. */
   mayHold: (provider: string, reason: string) => boolean
-  /** Payloads in chunks of which a bit has flipped. */
-  struck: () => number
+  flips: Flips
   /** Between two probes of an endpoint that is unavailable, with its answer. */
   probesMs: number
   /** A request without an answer ends so soon. */
@@ -57,7 +57,7 @@ const waitMaxMs = 900_000
 
 export function createOpenConditions(
   services: readonly Service[],
-  { troubles, changedMs, mayHold, struck, probesMs, timeoutMs }: Known,
+  { troubles, changedMs, mayHold, flips, probesMs, timeoutMs }: Known,
 ): OpenConditions {
   const wrong: string[] = []
   const deadSince: Now & { isOpen: boolean } = { atMs: 0, life: -1, isOpen: false }
@@ -88,7 +88,7 @@ export function createOpenConditions(
     for (const { bytes, pending, sealed, held, urgency, provider } of status.lanes) {
       const payloads = pending + sealed + held
       // Of a damaged chunk at the end of a lane nobody knows the size.
-      if (payloads === 0 ? bytes > 0 : bytes === 0 && payloads > struck())
+      if (payloads === 0 ? bytes > 0 : bytes === 0 && payloads > flips.payloads.length)
         wrong.push(`${payloads} ${urgency} payloads of ${provider} have ${bytes} bytes, ${at}`)
     }
     for (const { name, endpoint } of status.providers) ofProvider(name, { endpoint, status, now, at })
@@ -147,7 +147,7 @@ export function createOpenConditions(
     if (event.kind !== 'gateway_ready') return
     for (const [key, { count }] of before) {
       const now = firstHeld.get(key) ?? 0
-      if (count !== now && !isTrouble(atMs - durableMs, atMs))
+      if (count !== now && flips.batches === 0 && !isTrouble(atMs - durableMs, atMs))
         wrong.push(`${count} batches were held (${key}), and ${now} after the start of ${seconds(atMs)}`)
     }
     before.clear()

@@ -102,6 +102,8 @@ export type ServiceOptions = {
   repeat: RepeatBehaviour
   /** The largest that was ever in force. */
   payloadsMax: () => number
+  /** Its batch was put together again, without regard to that. */
+  isRebuilt: (payloadId: string) => boolean
   /** Delay of an answer at most. */
   answerMs: number
   /** Answered as `Validation`. */
@@ -425,7 +427,8 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     const empty = { hash, results: new Map(), answer: null, fault: null }
     if (batch === undefined) batches.set(id, empty)
     else if (batch.hash !== hash) wrong.push(`batch ${id} came with other bytes`)
-    if (data.length === 0 || data.length > options.payloadsMax())
+    const isTooLarge = data.length > options.payloadsMax()
+    if (data.length === 0 || (isTooLarge && !data.some(({ payloadId }) => options.isRebuilt(payloadId))))
       wrong.push(`batch ${id} has ${data.length} payloads`)
     checkOrder(id, data)
   }
