@@ -57,9 +57,9 @@ export const mqttPort = 1883
 
 /** Many short runs find more than few long ones; some things take long. */
 const lengths = [30_000, 30_000, 45_000, 45_000, 60_000, 60_000, 120_000] as const
-const long = { share: 0.01, ms: 600_000 } as const
-/** One of them takes as long as ten others. */
-const patientShare = 0.01
+const long = { share: 0.005, ms: 600_000 } as const
+/** One of them takes as long as ten others; with a message engine, whose connections have heartbeats, as forty. */
+const patientShare = 0.004
 /** Each device must send several messages until a loss is noticed. */
 const positionLoss = { share: 0.08, everyMs: 1500, countMax: 60 } as const
 
@@ -117,7 +117,7 @@ export function drawPlan(seed: number, random: Random): Plan {
     hasClockBattery,
     backoffS,
     safetyMs,
-    isPatient: random.chance(patientShare),
+    isPatient: random.chance(patientShare) && engine === null,
     lookEveryMs: 10_000,
     turnMs: 0,
     spoolBounds: {},
