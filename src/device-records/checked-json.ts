@@ -1,5 +1,5 @@
-// checked-json.ts: what device records store: JSON, and behind it a line with its checksum. A bit that flips in the middle
-// of a text mostly leaves JSON that can be read, and says something else.
+// checked-json.ts: what device records store: JSON, and behind it a line with its checksum. A bit that flips
+// in the middle of a text mostly leaves JSON that can be read, and says something else.
 //
 // Builds before this one wrote no checksum: what has none is read as it is.
 

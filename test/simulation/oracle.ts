@@ -176,6 +176,8 @@ export function wrongAtEnd(known: Known): string[] {
       `${quarantined.min} to ${quarantined.max} messages in quarantine are right, ${status.spool.quarantined} are there`,
     )
   const { deadLetters: dead, quarantined: kept } = status.spool
+  if (dead !== deadLetters.length)
+    wrong.push(`${dead} dead letters are counted, and ${deadLetters.length} can be read`)
   const providers = services.length
   const { retryDelays } = circumstances
   wrong.push(

@@ -90,7 +90,7 @@ export async function countDeadLetters(store: Store): Promise<{ count: number; b
   return sum
 }
 
-/** Oldest first. A damaged dead letter is set aside and reported: nobody can read it, or remove it by its id. */
+/** Oldest first. A damaged one is set aside and reported: nobody can read it, or remove it by its id. */
 export async function* readDeadLetters(
   session: Session,
   filter: DeadLetterFilter,

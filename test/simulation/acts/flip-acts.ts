@@ -115,7 +115,11 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
       database === null ? [] : recordTables.flatMap((recordTable) => entriesOf(database, recordTable))
     if (database === null || entries.length === 0) return
     const [key, value] = random.pick(entries)
-    strike(database, { key, value, isOfKey: random.chance(keyShare) })
+    // Of the first letter of a name in it: what is stored can still be read.
+    const letters = [...value.toString('latin1').matchAll(/"[b-y]/g)].map(({ index }) => index + 1)
+    if (letters.length > 0 && random.chance(0.7))
+      database.change(key, flippedBit(value, random.pick(letters) * 8 + 7))
+    else strike(database, { key, value, isOfKey: random.chance(keyShare) })
     counts.records += 1
   }
 

@@ -5,6 +5,20 @@ import type { Mutation } from '../mutations.ts'
 export const spoolMutations: readonly Mutation[] = [
   // ---- bits that flip
   {
+    name: 'a damaged dead letter stays where nobody can read it',
+    file: 'spool/kept/dead-letter-table.ts',
+    find: 'for (const [key, value] of page.damaged) await setAside(session, key, value)',
+    replace: '',
+    theme: 'flips',
+  },
+  {
+    name: 'the checksum of what is known of devices is not looked at',
+    file: 'device-records/checked-json.ts',
+    find: 'if (isChecked && bytes',
+    replace: 'if (bytes.length === 0 && bytes',
+    theme: 'flips',
+  },
+  {
     name: 'the checksum of a chunk is not looked at',
     file: 'spool/chunk-log/chunk-codec.ts',
     find: 'if (value.readUInt32BE(1) !== expected) return null',
@@ -142,8 +156,8 @@ export const spoolMutations: readonly Mutation[] = [
   {
     name: 'a claim on the disk has another timestamp than in memory',
     file: 'spool/batches/claim.ts',
-    find: '{ batchId, endSeq, payloads, bytes, timestamp, turn: operation }',
-    replace: '{ batchId, endSeq, payloads, bytes, timestamp: timestamp + 1, turn: operation }',
+    find: '{ batchId, endSeq, payloads, bytes, timestamp, turn: operation, at }',
+    replace: '{ batchId, endSeq, payloads, bytes, timestamp: timestamp + 1, turn: operation, at }',
   },
   {
     name: 'a recovered batch gets a new batchId',
@@ -286,14 +300,14 @@ export const spoolMutations: readonly Mutation[] = [
   {
     name: 'a held batch is sent after a restart',
     file: 'spool/batches/claim.ts',
-    find: 'const { turn: operation, held = null, ...rest } = record',
-    replace: 'const { turn: operation, held: _held, ...rest } = record\n  const held = null',
+    find: 'const { turn: operation, held = null, at: _, ...rest } = record',
+    replace: 'const { turn: operation, held: _held, at: _, ...rest } = record\n  const held = null',
   },
   {
     name: 'a batch of the single operation is sent as a batch after a restart',
     file: 'spool/batches/claim.ts',
-    find: 'const { turn: operation, held = null, ...rest } = record',
-    replace: "const { turn: _turn, held = null, ...rest } = record\n  const operation = 'batch'",
+    find: 'const { turn: operation, held = null, at: _, ...rest } = record',
+    replace: "const { turn: _turn, held = null, at: _, ...rest } = record\n  const operation = 'batch'",
   },
   // ---- lanes and their numbers
   {

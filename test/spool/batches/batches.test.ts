@@ -38,7 +38,15 @@ test('the record of a claim is that of version 0.1.0 while the batch is not held
   const record = claimRecord.decode(await store.get(seqKey(table.batches, lane, 0)))
   await store.close()
   const { batchId, endSeq, payloads, bytes, timestamp } = batch
-  expect(record).toEqual({ batchId, endSeq, payloads, bytes, timestamp, turn: 'batch' })
+  expect(record).toEqual({
+    at: [batch.lane, batch.firstSeq],
+    batchId,
+    endSeq,
+    payloads,
+    bytes,
+    timestamp,
+    turn: 'batch',
+  })
 })
 
 test('a lane counts nothing as settled before that is durable, when its retry is in its lane, too', async () => {
