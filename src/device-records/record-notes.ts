@@ -5,7 +5,7 @@ import { decodeEntries } from '../receipts/receipt-entries.ts'
 import type { Message, Sender, UnnamedMessage } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
-import type { DeviceNotes, MapResult, NotedDevice, Place } from '../mapping/types.ts'
+import type { DeviceNotes, MapResult, NotedDevice, Coordinates } from '../mapping/types.ts'
 import type { EpochMs } from '../std/clock.ts'
 import { endHour, notePause, pauseMinMs } from './row-history.ts'
 import {
@@ -163,7 +163,7 @@ export function createRecordNotes({
     numbers[base + column.blindAt] = message.arrivedAt
   }
 
-  function readPosition(entry: NotedDevice, at: EpochMs, isFixed: boolean, place: Place): void {
+  function readPosition(entry: NotedDevice, at: EpochMs, isFixed: boolean, place: Coordinates): void {
     const record = recordOf(entry)
     if (record === null || message === null) return
     const numbers = table.numbers()

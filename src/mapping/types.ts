@@ -22,9 +22,19 @@ export type Rejection =
   | { kind: 'ignored'; reason: string }
   | { kind: 'quarantined'; reason: QuarantineReason; detail: string; isTimed?: boolean }
 
-type ReadWritten = (record: unknown, root: unknown, up: Up, captures: readonly string[]) => unknown
+/** Where a value is read: a record, and what is around it. */
+export type Place = {
+  readonly record: unknown
+  /** The whole message. */
+  readonly root: unknown
+  readonly up: Up
+  /** Captures of the topic. */
+  readonly captures: readonly string[]
+}
 
-export type Place = { readonly latitude: number; readonly longitude: number }
+type ReadWritten = (place: Place) => unknown
+
+export type Coordinates = { readonly latitude: number; readonly longitude: number }
 
 /** A device as its notes see it: an entry of devices/devices.ts. */
 export type NotedDevice = {
@@ -53,7 +63,7 @@ export type DeviceNotes = {
   /** A record without a position was read. `hasPositions`: its source maps one. */
   read(entry: NotedDevice, hasPositions: boolean): void
   /** A record with the position in the context was read. `at`: the time of the position. */
-  readPosition(entry: NotedDevice, at: EpochMs, isFixed: boolean, place: Place): void
+  readPosition(entry: NotedDevice, at: EpochMs, isFixed: boolean, place: Coordinates): void
   /** All of the message was mapped. Not for a message that is mapped later, after its expression. */
   ended(entry: NotedDevice, became: MapResult['kind']): void
   /** The message, or a record of it, gives no payload. */
@@ -75,15 +85,9 @@ export type ReadCounters = {
 }
 
 /** The record at hand, as those see it who read and judge its values (read/reading.ts). */
-export type RecordContext = {
-  readonly record: unknown
-  /** The whole message. */
-  readonly root: unknown
+export type RecordContext = Place & {
   /** The first byte of the message that is not UTF-8, from 1 on; 0 where all of it is. */
   readonly badByteAt: number
-  readonly up: Up
-  /** Captures of the topic. */
-  readonly captures: readonly string[]
   readonly sender: Sender
   /** The sender of the record; null for a record of several messages. */
   readonly recordSender: Sender | null

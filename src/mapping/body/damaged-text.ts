@@ -10,23 +10,23 @@ import type { RecordContext } from '../types.ts'
 /** A sentence about the value; null where none is damaged. */
 export type FindDamage = (context: RecordContext) => string | null
 
-type Place = { name: string; read: Read; isAscii: boolean }
+type Text = { name: string; read: Read; isAscii: boolean }
 
 export function compileFindDamage(source: SourceConfig): FindDamage {
   // Compiled at the first such message: most sources never have one.
-  let places: readonly Place[] | undefined
-  return ({ record, root, up, badByteAt }) => {
+  let places: readonly Text[] | undefined
+  return (context) => {
     places ??= placesReadBy(source)
-    const found = places.find(({ read, isAscii }) => isDamaged(read(record, root, up), isAscii))
+    const found = places.find(({ read, isAscii }) => isDamaged(read(context), isAscii))
     if (found === undefined) return null
     return (
-      `The value at ${found.name} has bytes that are not UTF-8 (the first one is byte ${badByteAt} of the ` +
+      `The value at ${found.name} has bytes that are not UTF-8 (the first one is byte ${context.badByteAt} of the ` +
       'message). Set the `charset` of the sender, such as `charset: latin1`, and remap the message.'
     )
   }
 }
 
-function placesReadBy({ extract, coalesce, ...options }: SourceConfig): readonly Place[] {
+function placesReadBy({ extract, coalesce, ...options }: SourceConfig): readonly Text[] {
   const unpacked = extract.flatMap(({ from, when }) => pathsReadBy({ path: from, when }))
   const collected = pathsReadBy({ coalesce, path: coalesce?.value })
   return [...unpacked, ...collected, ...pathsReadBy(options)].map(({ path }) => {

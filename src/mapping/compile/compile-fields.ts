@@ -105,7 +105,7 @@ function shifted(read: ReadTime, shift: string | undefined): ReadTime {
   if (shift === undefined) return read
   const sizeMs = parseDuration(shift.replace('-', '')) ?? 0
   const byMs = shift.startsWith('-') ? -sizeMs : sizeMs
-  return (...place) => read(...place) + byMs
+  return (place, zone) => read(place, zone) + byMs
 }
 
 function timeOf(
@@ -115,7 +115,7 @@ function timeOf(
   if (!field) {
     if (coalesce === undefined) return null
     // The newest of the own times of the collected values (state/open-record.ts).
-    const raw: Read = (record) => (record as Record<string, unknown>)['$time']
+    const raw: Read = ({ record }) => (record as Record<string, unknown>)['$time']
     return { read: compileTime('ms', raw), raw, orArrival: true, format: 'ms', zone: null }
   }
   const { path, expr, format, zone, missing, date, shift } = field

@@ -80,7 +80,7 @@ function coalesceOf(source: SourceConfig, captures: readonly string[]): Compiled
 function timeOfValue({ path, format, zone }: TimeOfValue): NonNullable<CompiledCoalesce['time']> {
   const rule = compileZone(format, zone)
   const read = compileTime(format, compilePaths(path))
-  return (record, root, up, ofDevice) => read(record, root, up, zoneFor(rule, ofDevice))
+  return (place, ofDevice) => read(place, zoneFor(rule, ofDevice))
 }
 
 function nameRule(
@@ -89,11 +89,11 @@ function nameRule(
 ): Pick<CompiledCoalesce, 'name' | 'nameOfTopic'> {
   if (typeof name !== 'string') {
     const read = compilePaths(name.path)
-    return { name: (_captures, record, root) => nameFrom(read(record, root)) ?? '', nameOfTopic: null }
+    return { name: (place) => nameFrom(read(place)) ?? '', nameOfTopic: null }
   }
   const rule = compileDeviceTemplate(name, captures)
   if (rule.kind !== 'topic') throw new Malformed('must have a name that uses captures of the topic only')
-  return { name: (found) => rule.name(found), nameOfTopic: (found) => rule.name(found) }
+  return { name: ({ captures: found }) => rule.name(found), nameOfTopic: rule.name }
 }
 
 /** A collected record came on several topics: its expressions have no captures. */

@@ -217,8 +217,8 @@ export function where(
 ): Read {
   if (when === undefined) return read
   if (note === undefined) return whereHolds(read, when, captures)
-  note.read = whereHolds(read, when, captures, (...place) => {
-    read(...place)
+  note.read = whereHolds(read, when, captures, (place) => {
+    read(place)
     note.amend(`when is false: ${when}`)
   })
   return note.read

@@ -222,8 +222,8 @@ function compileEachStep(step: ReturnType<typeof stepsOf>[number]): Read {
 
 /** What has no result is no record. */
 function foundBy(read: Read): Read {
-  return (record, root, up) => {
-    const found = read(record, root, up)
+  return (place) => {
+    const found = read(place)
     return isNone(found) ? undefined : found
   }
 }
@@ -288,7 +288,7 @@ function takesOf(
 ): SourcePlan['takes'] {
   if (when === null || !takesSome(source)) return null
   const conditions = [...refuse.map(({ holds }) => holds), when.holds]
-  return (record, root, captures, up) => conditions.some((holds) => holds(record, root, captures, up))
+  return (place) => conditions.some((holds) => holds(place))
 }
 
 function compileDevice(

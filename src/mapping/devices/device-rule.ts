@@ -9,7 +9,7 @@ import { Malformed } from '../path/text-cursor.ts'
 import type { Read } from '../path/path.ts'
 import { messageNames, senderNames } from '../path/topic-pattern.ts'
 import { nameFrom, nameIn } from '../path/value.ts'
-import type { RecordContext } from '../types.ts'
+import type { Place, RecordContext } from '../types.ts'
 
 /** What templates read of a message beside its topic. */
 type Named = Pick<Message, 'sender' | 'userProperties' | 'properties'>
@@ -21,9 +21,7 @@ type Named = Pick<Message, 'sender' | 'userProperties' | 'properties'>
 export type DeviceRule =
   | { kind: 'topic'; name: (captures: readonly string[]) => string }
   | { kind: 'sender' | 'message'; name: (captures: readonly string[], message: Named) => string }
-  | { kind: 'record'; name: (place: Place) => string | null }
-
-type Place = Pick<RecordContext, 'record' | 'root' | 'up' | 'captures' | keyof Named>
+  | { kind: 'record'; name: (place: Place & Named) => string | null }
 
 type Part = (captures: readonly string[], message: Named) => string
 
@@ -45,7 +43,7 @@ const userStart = 'user.'
 export function compileDeviceRead(read: Read): DeviceRule {
   return {
     kind: 'record',
-    name: ({ record, root, up, captures }) => nameFrom(read(record, root, up, captures)),
+    name: (place) => nameFrom(read(place)),
   }
 }
 

@@ -39,14 +39,14 @@ export function createDeclinedSources(configOf: (source: string) => SourceConfig
       return
     }
     const root = rootOf(source, captures, decoded.value, message)
-    const { records } = selectRecords(source.each, root, source.recordsMax)
+    const { records } = selectRecords(source.each, root, captures, source.recordsMax)
     const other = records.find(({ record }) => !isRecord(record))
     const first = records.find(({ record }) => isRecord(record))
     noted.push({
       ...declined,
       records: records.length,
       unread: other === undefined ? null : notAnObject(source, other.record),
-      parts: (first && source.notes?.conditions.get(text)?.({ ...first, root, captures })) ?? null,
+      parts: (first && source.notes?.conditions.get(text)?.(first)) ?? null,
     })
   }
 

@@ -140,10 +140,9 @@ class RecordFields {
     const note = this.#noteOf(key)
     const { found, read, write } = note
     if (found !== undefined) return found
-    const { record, root, up, captures } = this.#rest
     const isRead = withinLimit(() => {
       if (write !== null) write(this.#rest)
-      else read(record, root, up, captures)
+      else read(this.#rest)
       return true
     })
     const without = isRead === true ? 'absent' : `no value: ${limitText}`

@@ -15,7 +15,6 @@ export function explainTime(
   { time, notes }: SourcePlan,
   { reading, zone: ofDevice }: RecordToExplain,
 ): ExplainedField {
-  const { record, root, up, captures } = reading
   const base = { option: 'time', field: 'signalTimestamp', sentUnit: 'ms' }
   if (time === null)
     return {
@@ -26,9 +25,9 @@ export function explainTime(
       note: 'the source has no time: the arrival time is sent',
     }
   const observed = observe(zoneFor(time.zone, ofDevice))
-  const read = () => time.read(record, root, up, observed.zone, captures)
+  const read = () => time.read(reading, observed.zone)
   const moment = withinLimit(read) ?? Number.NaN
-  const written = withinLimit(() => time.raw(record, root, up, captures))
+  const written = withinLimit(() => time.raw(reading))
   const [date, clock] = ['time.date', 'time'].map((option) => notes?.fields.get(option))
   const own = field === undefined ? '$time' : (clock?.found?.path ?? null)
   const raw = clock?.found === undefined || date !== undefined ? written : clock.found.raw

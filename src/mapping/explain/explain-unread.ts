@@ -9,10 +9,8 @@ import type { SourceConfig } from '../config.ts'
 import { unreadProperties } from '../path/packet-properties.ts'
 import { findUnread, keysMax, stepText, type UnreadKeys } from '../path/unread-keys.ts'
 import { selectRecords } from '../path/record-selection.ts'
-import type { RecordContext } from '../types.ts'
+import type { Place } from '../types.ts'
 import type { ExplainedField } from './explain-effects.ts'
-
-type PlacedRecord = Pick<RecordContext, 'record' | 'root' | 'up'>
 
 /** Values of a message that are looked at. No further record can be among them. */
 const limits = { visitsMax: 5000 }
@@ -22,14 +20,14 @@ export function unreadOfMessage(
   { config, source }: { config: SourceConfig; source: SourcePlan },
   message: Message,
   captures: readonly string[],
-  traces: readonly PlacedRecord[],
+  traces: readonly Place[],
 ): UnreadKeys | null {
   const keys = keysOf(source, message, captures, traces)
   return keys && withProperties(keys, unreadProperties(config, message))
 }
 
 /** Of a record that was collected from several messages. */
-export function unreadOfCollected(source: SourcePlan, trace: PlacedRecord): UnreadKeys | null {
+export function unreadOfCollected(source: SourcePlan, trace: Place): UnreadKeys | null {
   return source.coalesce && findUnread(source.reads().record, trace.root, [trace], limits)
 }
 
@@ -37,22 +35,18 @@ function keysOf(
   source: SourcePlan,
   { bytes }: Message,
   captures: readonly string[],
-  traces: readonly PlacedRecord[],
+  traces: readonly Place[],
 ): UnreadKeys | null {
   const { record, part } = source.reads()
   const { decode } = source.encoding
-  const find = (root: unknown, places: readonly PlacedRecord[]) =>
-    findUnread(part ?? record, root, places, limits)
+  const find = (root: unknown, places: readonly Place[]) => findUnread(part ?? record, root, places, limits)
   // A decoder with memory is asked once for each message, by the mapper.
   if (!decode) return traces[0] ? find(traces[0].root, traces) : null
   const decoded = decode(bytes)
   if (decoded.kind !== 'value') return null
   const root = source.extract === null ? decoded.value : source.extract(decoded.value, { captures })
-  const { records } = selectRecords(source.each, root, limits.visitsMax)
-  return find(
-    root,
-    records.slice(0, limits.visitsMax).map((place) => ({ ...place, root })),
-  )
+  const { records } = selectRecords(source.each, root, captures, limits.visitsMax)
+  return find(root, records.slice(0, limits.visitsMax))
 }
 
 function withProperties(unread: UnreadKeys, names: readonly string[]): UnreadKeys {

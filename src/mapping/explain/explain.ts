@@ -209,16 +209,16 @@ function isJudged({ reading, own }: Read): boolean {
 }
 
 function valueIn({ reading, own: { source } }: Read): ExplainedValue[] {
-  const { at, entry, captures, record, root, up } = reading
+  const { at, entry } = reading
   if (source.coalesce === null || at.message === null || entry === null) return []
-  const name = source.coalesce.name(captures, record, root, up)
+  const name = source.coalesce.name(reading)
   const wanted = source.coalesce.names.has(name)
   return [
     {
       source: source.name,
       name,
       wanted,
-      value: wanted ? source.coalesce.value(record, root, up) : undefined,
+      value: wanted ? source.coalesce.value(reading) : undefined,
     },
   ]
 }

@@ -80,7 +80,7 @@ function compileHas([operand, ...more]: readonly Node[], scope: Scope): Read {
   if (operand === undefined || more.length > 0)
     throw new Malformed('has has() without one argument, such as has(gps.lat)')
   const read = scope.compile(operand, scope)
-  return (record, root, up, captures) => !isNone(read(record, root, up, captures))
+  return (place) => !isNone(read(place))
 }
 
 function compileMacro(name: string, { list, variable: called, bodies }: Parts, scope: Scope): Read {
@@ -99,8 +99,8 @@ function compileMacro(name: string, { list, variable: called, bodies }: Parts, s
   const body = second === undefined ? first! : where(first!, second)
   const visit = visitors[name]!
   const { steps } = scope
-  return (record, root, up, captures) => {
-    const found = find(record, root, up, captures)
+  return (place) => {
+    const found = find(place)
     if (isNone(found)) return found
     const elements = Array.isArray(found) ? (found as unknown[]) : isRecord(found) ? Object.keys(found) : null
     if (elements === null) return noList
@@ -108,7 +108,7 @@ function compileMacro(name: string, { list, variable: called, bodies }: Parts, s
     for (const element of elements) {
       steps.spend(cost)
       variable.value = element
-      if (visit.isEnough(seen, body(record, root, up, captures), element)) break
+      if (visit.isEnough(seen, body(place), element)) break
     }
     return visit.result(seen)
   }
@@ -118,8 +118,7 @@ const leftOut = Symbol('left out')
 
 /** Of `map` with a condition. */
 function where(condition: Read, transform: Read): Read {
-  return (record, root, up, captures) =>
-    truthOf(condition(record, root, up, captures)) === true ? transform(record, root, up, captures) : leftOut
+  return (place) => (truthOf(condition(place)) === true ? transform(place) : leftOut)
 }
 
 /** What a macro knows of the elements until now. */

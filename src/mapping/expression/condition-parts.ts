@@ -4,7 +4,7 @@
 //   a > 0 || b > 0                                   two alternatives, one of which must hold
 
 import { compilePath } from '../path/path.ts'
-import type { Up } from '../types.ts'
+import type { Place } from '../types.ts'
 import { compileTree } from './evaluation.ts'
 import { truthOf } from './comparisons.ts'
 import { expressionOf } from '../path/path-as-expression.ts'
@@ -26,8 +26,6 @@ export type ConditionParts = {
   failed: readonly FailedPart[]
 }
 
-type Place = { record: unknown; root: unknown; up: Up; captures: readonly string[] }
-
 export type JudgeParts = (place: Place) => ConditionParts
 
 /** For a condition that compiles. */
@@ -42,15 +40,15 @@ export function compileConditionParts(text: string, captureNames: readonly strin
       read: compilePath(path),
     })),
   }))
-  return ({ record, root, up, captures }) => ({
+  return (place) => ({
     joined: isChoice ? 'or' : 'and',
     parts: parts.length,
     failed: parts
-      .filter(({ read }) => withinLimit(() => truthOf(read(record, root, up, captures))) !== true)
+      .filter(({ read }) => withinLimit(() => truthOf(read(place))) !== true)
       .map(({ text: part, paths }) => ({
         text: part,
         values: paths.map((path) => {
-          const value = path.read(record, root, up)
+          const value = path.read(place)
           return value === undefined ? { path: path.text } : { path: path.text, value }
         }),
       })),

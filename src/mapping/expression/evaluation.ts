@@ -24,9 +24,9 @@ export function compileTree(tree: Node, captures: readonly string[], isValue: bo
   const scope = { captures, variables: new Map(), macros: 0, isValue, steps, compile: compileNode }
   const read = compileNode(tree, scope)
   if (![...nodesOf(tree)].some(needsSteps)) return read
-  return (record, root, up, found) => {
+  return (place) => {
     steps.begin()
-    return read(record, root, up, found)
+    return read(place)
   }
 }
 
@@ -51,9 +51,11 @@ export function compilePredicate(called: string, body: Node): ((element: unknown
   return (element) => {
     steps.begin()
     variable.value = element
-    return withinLimit(() => truthOf(read(undefined, undefined))) === true
+    return withinLimit(() => truthOf(read(nowhere))) === true
   }
 }
+
+const nowhere = { record: undefined, root: undefined, up: undefined, captures: [] }
 
 function compileNode(node: Node, scope: Scope): Read {
   const chain = chainOf(node)
@@ -61,7 +63,7 @@ function compileNode(node: Node, scope: Scope): Read {
     const place = placeOf(chain, scope.captures)
     if (!('capture' in place)) return compilePath(place)
     const { capture } = place
-    return (_record, _root, _up, captures) => captures?.[capture]
+    return ({ captures }) => captures[capture]
   }
   if (isOperator(node)) return compileOperator(node, scope)
   switch (node.op) {
@@ -114,16 +116,15 @@ function compileMinus(operand: Node, scope: Scope): Read {
   const constant = constantOf(operand)
   if (typeof constant === 'number') return () => -constant
   const read = compileNode(operand, scope)
-  return (record, root, up, captures) => {
-    const value = numberOf(read(record, root, up, captures))
+  return (place) => {
+    const value = numberOf(read(place))
     // Not -0, which no decimal is written as.
     return typeof value === 'number' ? 0 - value : value
   }
 }
 
 function compileIndex(of: Read, index: Read): Read {
-  return (record, root, up, captures) =>
-    valueAt(of(record, root, up, captures), index(record, root, up, captures))
+  return (place) => valueAt(of(place), index(place))
 }
 
 function valueAt(of: unknown, at: unknown): unknown {
@@ -136,26 +137,26 @@ function valueAt(of: unknown, at: unknown): unknown {
 }
 
 function negation(operand: Read): Read {
-  return (record, root, up, captures) => {
-    const value = truthOf(operand(record, root, up, captures))
+  return (place) => {
+    const value = truthOf(operand(place))
     return typeof value === 'boolean' ? !value : value
   }
 }
 
 function conjunction(left: Read, right: Read): Read {
-  return (record, root, up, captures) => {
-    const first = truthOf(left(record, root, up, captures))
+  return (place) => {
+    const first = truthOf(left(place))
     if (first === false) return false
-    const second = truthOf(right(record, root, up, captures))
+    const second = truthOf(right(place))
     return second === false || first === true ? second : first
   }
 }
 
 function disjunction(left: Read, right: Read): Read {
-  return (record, root, up, captures) => {
-    const first = truthOf(left(record, root, up, captures))
+  return (place) => {
+    const first = truthOf(left(place))
     if (first === true) return true
-    const second = truthOf(right(record, root, up, captures))
+    const second = truthOf(right(place))
     return second === true || first === false ? second : first
   }
 }
@@ -164,10 +165,10 @@ function choice([condition, then, otherwise]: readonly [Node, Node, Node], scope
   const decide = compileNode(condition, { ...scope, isValue: false })
   const one = compileNode(then, scope)
   const other = compileNode(otherwise, scope)
-  return (record, root, up, captures) => {
-    const found = truthOf(decide(record, root, up, captures))
-    if (found === true) return one(record, root, up, captures)
-    return found === false ? other(record, root, up, captures) : found
+  return (place) => {
+    const found = truthOf(decide(place))
+    if (found === true) return one(place)
+    return found === false ? other(place) : found
   }
 }
 
@@ -176,10 +177,10 @@ function compileList(nodes: readonly Node[], scope: Scope): Read {
   const constants = nodes.map(constantOf)
   if (constants.every((constant) => constant !== undefined)) return () => constants
   const reads = nodes.map((node) => compileNode(node, scope))
-  return (record, root, up, captures) => {
+  return (place) => {
     scope.steps.spend(reads.length)
     return reads.map((read) => {
-      const value = read(record, root, up, captures)
+      const value = read(place)
       return isNone(value) ? null : value
     })
   }
@@ -192,11 +193,11 @@ function compileObject(entries: readonly (readonly [Node, Node])[], scope: Scope
     if (typeof name !== 'string') throw new Malformed('has an object with a key that is no constant text')
     return { name, read: compileNode(value, scope) }
   })
-  return (record, root, up, captures) => {
+  return (place) => {
     scope.steps.spend(fields.length)
     const made: Record<string, unknown> = {}
     for (const { name, read } of fields) {
-      const value = read(record, root, up, captures)
+      const value = read(place)
       if (!isNone(value)) setOwn(made, name, value)
     }
     return made
@@ -215,12 +216,9 @@ function compileOperator(node: Operator, scope: Scope): Read {
   if (scope.isValue && isEquality(node.op) && ![leftNode, rightNode].some(isNullLiteral))
     return ofKnown(combine, left, right)
   // The most frequent ones without another call.
-  if (node.op === '==' && fixed !== undefined)
-    return (record, root, up, captures) => isSame(left(record, root, up, captures), fixed)
-  if (node.op === '!=' && fixed !== undefined)
-    return (record, root, up, captures) => !isSame(left(record, root, up, captures), fixed)
-  return (record, root, up, captures) =>
-    combine(left(record, root, up, captures), right(record, root, up, captures))
+  if (node.op === '==' && fixed !== undefined) return (place) => isSame(left(place), fixed)
+  if (node.op === '!=' && fixed !== undefined) return (place) => !isSame(left(place), fixed)
+  return (place) => combine(left(place), right(place))
 }
 
 const isEquality = (op: string) => ['==', '!=', 'in'].includes(op)
@@ -228,10 +226,10 @@ const isNullLiteral = (node: Node) => constantOf(node) === null
 
 /** Without both values there is none: `false` would be sent although nothing is known. */
 function ofKnown(combine: Combine, left: Read, right: Read): Read {
-  return (record, root, up, captures) => {
-    const one = left(record, root, up, captures)
+  return (place) => {
+    const one = left(place)
     if (isNone(one)) return one
-    const other = right(record, root, up, captures)
+    const other = right(place)
     return isNone(other) ? other : combine(one, other)
   }
 }

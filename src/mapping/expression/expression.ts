@@ -23,7 +23,7 @@
 // bounded by a budget of steps (step-budget.ts), lists and texts that it makes as well. Beyond it a StepLimit
 // is thrown.
 
-import type { Rejection, Up } from '../types.ts'
+import type { Place, Rejection } from '../types.ts'
 import type { Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileTree } from './evaluation.ts'
@@ -36,7 +36,7 @@ import { celOfOldCondition } from './old-conditions.ts'
 export { functionRows } from './functions/functions.ts'
 export { limitText, withinLimit }
 
-export type Condition = (record: unknown, root: unknown, captures: readonly string[], up?: Up) => boolean
+export type Condition = (place: Place) => boolean
 
 /** Of a record of which an expression reached its limit. Throws any other error. */
 export function limitRejection(error: unknown): Extract<Rejection, { kind: 'refused' }> {
@@ -55,7 +55,7 @@ export function compileExpression(text: string, captures: readonly string[]): Re
 /** True where the expression is; a value that reads as true (1, "yes") counts. Throws Malformed. */
 export function compileCondition(text: string, captures: readonly string[]): Condition {
   const read = readOfCondition(text, captures)
-  return (record, root, found, up) => truthOf(read(record, root, up, found)) === true
+  return (place) => truthOf(read(place)) === true
 }
 
 /** A condition of the old language is reported with its translation. */

@@ -20,6 +20,7 @@ import { compilePaths } from '../path/path.ts'
 import { isRecord, setOwn } from '../path/path-eval.ts'
 import { recordsMost } from '../path/record-selection.ts'
 import { compileCondition } from '../expression/expression.ts'
+import type { Place } from '../types.ts'
 
 /** `others`: gets the values that other controllers send. */
 type ExtractFrom = { captures: readonly string[]; others?: OtherController[] | undefined }
@@ -43,8 +44,7 @@ export function compileExtractor(
   return {
     into: entry.into,
     replaces: entry.as === 'secretbox',
-    find: (message, from) =>
-      holds && !holds(message, message, from.captures) ? undefined : find(message, from),
+    find: (message, from) => (holds && !holds(placeOf(message, from)) ? undefined : find(message, from)),
   }
 }
 
@@ -52,9 +52,13 @@ function compileFind(entry: ExtractConfig, keysFor: KeysFor): Extract {
   if (entry.as === 'positions') return compileDecodedPositions(entry.from)
   const read = compilePaths(entry.from)
   if (entry.as === 'secretbox')
-    return (message, { captures }) => openBox(read(message, message), keysFor(captures))
+    return (message, from) => openBox(read(placeOf(message, from)), keysFor(from.captures))
   const unpack = compileUnpack(entry)
-  return (message, { others }) => unpack(read(message, message), others)
+  return (message, from) => unpack(read(placeOf(message, from)), from.others)
+}
+
+function placeOf(message: unknown, { captures }: ExtractFrom): Place {
+  return { record: message, root: message, up: undefined, captures }
 }
 
 /** Runs the extractors in order, each on the result of those before; of a list, on each of its records. */

@@ -134,12 +134,12 @@ export type Candidate = {
 /** The first usable value; notes where it is, or what is there instead. */
 export function notingFirst(candidates: readonly Candidate[], note: FieldNote): Read {
   note.paths = candidates.map(({ text }) => text)
-  return (record, root, up, captures) => {
+  return (place) => {
     let best: Found = { path: null, raw: undefined, note: 'absent' }
     let value: unknown
     for (const { text, raw, usable, condition } of candidates) {
-      const found = raw(record, root, up, captures)
-      value = usable(record, root, up, captures)
+      const found = raw(place)
+      value = usable(place)
       if (isThere(value)) {
         const isNone = found instanceof NoResult
         const why = isNone ? `no value: ${found.reason}` : null

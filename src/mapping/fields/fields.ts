@@ -43,8 +43,8 @@ export function compileReading(reading: Reading, captures: readonly string[] = [
   const read = compileFound(reading, captures)
   if (values === undefined) return read
   const find = compileTable(values)
-  const readWord: Read = (record, root, up, found) => {
-    const value = read(record, root, up, found)
+  const readWord: Read = (place) => {
+    const value = read(place)
     if (isNone(value) || value === '') return value
     const word = find(value)
     note?.amend(word instanceof NoResult ? word.reason : `\`values\`: ${shown(word)}`)
@@ -61,9 +61,9 @@ export function compileFound(reading: Reading, captures: readonly string[]): Rea
   const first = firstPresent(candidates.map(({ usable }) => usable))
   const read = note === undefined ? first : notingFirst(candidates, note)
   if (note) note.read = read
-  if (unit === 'duration') return (...place) => durationFrom(read(...place))
-  if (unit === 'ddmm') return (...place) => minutesFromText(read(...place))
-  return unit === 'dms' ? (...place) => degreesFromText(read(...place)) : read
+  if (unit === 'duration') return (place) => durationFrom(read(place))
+  if (unit === 'ddmm') return (place) => minutesFromText(read(place))
+  return unit === 'dms' ? (place) => degreesFromText(read(place)) : read
 }
 
 function candidateOf(one: FieldPath, absent: Reading['absent'], captures: readonly string[]): Candidate {
@@ -80,8 +80,8 @@ function candidateOf(one: FieldPath, absent: Reading['absent'], captures: readon
 function withoutAbsent(read: Read, absent: readonly (number | string)[] = []): Read {
   if (absent.length === 0) return read
   const isAbsent = compileAbsent(absent)
-  return (record, root, up, captures) => {
-    const value = read(record, root, up, captures)
+  return (place) => {
+    const value = read(place)
     return isAbsent(value) ? undefined : value
   }
 }
@@ -103,8 +103,7 @@ export function whereHolds(
   otherwise: Read = () => undefined,
 ): Read {
   const holds = compileCondition(text, names)
-  return (record, root, up, captures = []) =>
-    (holds(record, root, captures, up) ? read : otherwise)(record, root, up, captures)
+  return (place) => (holds(place) ? read : otherwise)(place)
 }
 
 // The word `values`: a table from the words or numbers of a message to other values, such as

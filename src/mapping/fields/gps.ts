@@ -15,13 +15,10 @@ import { degreesOfMinutes, type Convert } from './units.ts'
 import { withoutResult } from '../path/no-result.ts'
 import { numberFrom, shown } from '../path/value.ts'
 import { isLargeUnsetNumber } from '../plausibility/unset-numbers.ts'
-import type { Up, RecordContext } from '../types.ts'
-
-/** Of the topic. */
-type Captures = readonly string[]
+import type { Place, RecordContext } from '../types.ts'
 
 /** One number of a message; NaN for an absent one, an infinity for anything but a number. */
-export type ReadNumber = (record: unknown, root: unknown, up: Up, captures?: Captures) => number
+export type ReadNumber = (place: Place) => number
 
 /**
  * In degrees. There is only sea: positions from there are rounded zeros, degrees that were scaled as
@@ -41,7 +38,7 @@ export type Coordinate = Notable & {
   /** What -1 of the message is in degrees. */
   minusOne: number
   /** What is wrong with its hemisphere, as a sentence; undefined where nothing is. */
-  fault?: (...place: Parameters<Read>) => string | undefined
+  fault?: (place: Place) => string | undefined
 }
 
 export type GpsFields = {
@@ -57,29 +54,16 @@ export type GpsFields = {
 export type WriteGps = (context: RecordContext) => string | null
 
 export function compileNumber(read: Read, convert: Convert): ReadNumber {
-  return (record, root, up, captures) => convert(numberFrom(read(record, root, up, captures)))
+  return (place) => convert(numberFrom(read(place)))
 }
 
 export function compileGps({ latitude, longitude, members, bit }: GpsFields): WriteGps {
   const write: WriteGps = (context) => {
     if ((context.unwanted & bit) !== 0) return ''
-    const { record, root, up, captures } = context
-    const north = latitude.read(record, root, up, captures)
-    const east = longitude.read(record, root, up, captures)
-    if (!(north >= -90 && north <= 90 && east >= -180 && east <= 180)) {
-      const raw = () =>
-        `${shown(latitude.raw(record, root, up, captures))}, ${shown(longitude.raw(record, root, up, captures))}`
-      const fault = () =>
-        latitude.fault?.(record, root, up, captures) ??
-        longitude.fault?.(record, root, up, captures) ??
-        withoutResult('latitude', latitude.raw(record, root, up, captures)) ??
-        withoutResult('longitude', longitude.raw(record, root, up, captures))
-      const hint = () =>
-        hexHint(latitude.raw(record, root, up, captures)) ??
-        hexHint(longitude.raw(record, root, up, captures)) ??
-        ''
-      return refused(north, east, { raw, fault, hint }, context)
-    }
+    const north = latitude.read(context)
+    const east = longitude.read(context)
+    if (!(north >= -90 && north <= 90 && east >= -180 && east <= 180))
+      return refused(north, east, [latitude, longitude], context)
     const isMinusOne = north === latitude.minusOne && east === longitude.minusOne
     if (isMinusOne || isNowhere(north, east) || (north === east && isUnset(latitude, context))) {
       context.zeroPosition = true
@@ -112,25 +96,30 @@ export function isNowhere(north: number, east: number): boolean {
 const nearPole = 89.99
 
 /** As the device wrote it. */
-function isUnset({ raw }: Coordinate, { record, root, up, captures }: RecordContext): boolean {
-  return isLargeUnsetNumber(numberFrom(raw(record, root, up, captures)))
+function isUnset({ raw }: Coordinate, context: RecordContext): boolean {
+  return isLargeUnsetNumber(numberFrom(raw(context)))
 }
 
 function refused(
   north: number,
   east: number,
-  { raw, fault, hint }: { raw: () => string; fault: () => string | undefined; hint: () => string },
+  axes: readonly [latitude: Coordinate, longitude: Coordinate],
   context: RecordContext,
 ): string | null {
   if (Number.isNaN(north) && Number.isNaN(east)) return ''
   if (Number.isNaN(north)) return context.refuse('HALF_POSITION', 'There is a longitude but no latitude.')
   if (Number.isNaN(east)) return context.refuse('HALF_POSITION', 'There is a latitude but no longitude.')
-  if (!Number.isFinite(north) || !Number.isFinite(east))
-    return context.refuse(
-      'BAD_VALUE',
-      fault() ?? `The position ${raw()} is not a pair of numbers. ${hint()}`.trimEnd(),
-    )
-  return context.refuse('OUT_OF_RANGE', `The position ${raw()} is out of range.${rangeHint(north, east)}`)
+  const [latitude, longitude] = axes.map(({ raw }) => raw(context))
+  const position = `The position ${shown(latitude)}, ${shown(longitude)}`
+  if (Number.isFinite(north) && Number.isFinite(east))
+    return context.refuse('OUT_OF_RANGE', `${position} is out of range.${rangeHint(north, east)}`)
+  const fault =
+    axes[0].fault?.(context) ??
+    axes[1].fault?.(context) ??
+    withoutResult('latitude', latitude) ??
+    withoutResult('longitude', longitude)
+  const hint = hexHint(latitude) ?? hexHint(longitude) ?? ''
+  return context.refuse('BAD_VALUE', fault ?? `${position} is not a pair of numbers. ${hint}`.trimEnd())
 }
 
 /** What the position may be, as a sentence; '' where it is nothing known. */

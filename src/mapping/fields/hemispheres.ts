@@ -29,10 +29,10 @@ const hemispheres = {
 /** An angle with a hemisphere of the other axis is wrong: a longitude is no latitude. */
 export function compileOnAxis(read: ReadNumber, raw: Read, axis: Axis): ReadNumber {
   const { isOther } = hemispheres[axis]
-  return (record, root, up, captures) => {
-    const value = read(record, root, up, captures)
+  return (place) => {
+    const value = read(place)
     if (!Number.isFinite(value)) return value
-    const text = raw(record, root, up, captures)
+    const text = raw(place)
     return typeof text === 'string' && isOther.test(text) ? Number.POSITIVE_INFINITY : value
   }
 }
@@ -46,20 +46,20 @@ export function compileHemisphere(
 ): Pick<Coordinate, 'read' | 'fault'> {
   const { positive, negative, isPositive } = hemispheres[axis]
   return {
-    read(record, root, up, captures) {
-      const value = read(record, root, up, captures)
+    read(place) {
+      const value = read(place)
       if (Number.isNaN(value)) return value
-      const letter = firstLetterOf(readHemisphere(record, root, up))
-      if (isContradicted(value, letter, raw(record, root, up, captures))) return Number.POSITIVE_INFINITY
+      const letter = firstLetterOf(readHemisphere(place))
+      if (isContradicted(value, letter, raw(place))) return Number.POSITIVE_INFINITY
       if (letter === negative) return value > 0 ? -value : value
       return letter === positive ? value : Number.POSITIVE_INFINITY
     },
-    fault(record, root, up, captures) {
-      const value = read(record, root, up, captures)
+    fault(place) {
+      const value = read(place)
       if (!Number.isFinite(value)) return undefined
-      const found = readHemisphere(record, root, up)
+      const found = readHemisphere(place)
       const letter = firstLetterOf(found)
-      const text = raw(record, root, up, captures)
+      const text = raw(place)
       if (isContradicted(value, letter, text))
         return `The ${axis} ${shown(text)} and its hemisphere ${shown(found)} contradict each other.`
       return letter === positive || letter === negative

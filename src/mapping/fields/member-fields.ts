@@ -88,8 +88,7 @@ const writers: Readonly<Record<MemberField['kind'], (field: MemberField, head: s
     const inexact = `${source}|${name}|not exact`
     const negative = `${source}|${name}|negative`
     return (context) => {
-      const { record, root, up, captures } = context
-      const written = numberFrom(read(record, root, up, captures))
+      const written = numberFrom(read(context))
       const value = convert(written)
       if (Number.isNaN(value)) return ''
       if (!Number.isFinite(value)) return leftOut(context, unread)
@@ -106,8 +105,7 @@ const writers: Readonly<Record<MemberField['kind'], (field: MemberField, head: s
     const texts = { true: `${head}true`, false: `${head}false` }
     const unread = `${source}|${name}|${otherKind}`
     return (context) => {
-      const { record, root, up, captures } = context
-      const value = booleanFrom(read(record, root, up, captures))
+      const value = booleanFrom(read(context))
       if (value === null) return leftOut(context, unread)
       return value === undefined ? '' : value ? texts.true : texts.false
     }
@@ -116,8 +114,7 @@ const writers: Readonly<Record<MemberField['kind'], (field: MemberField, head: s
     const unread = `${source}|${name}|${otherKind}`
     const inexact = `${source}|${name}|not exact`
     return (context) => {
-      const { record, root, up, captures } = context
-      const value = read(record, root, up, captures)
+      const value = read(context)
       if (typeof value === 'string') return value === '' ? '' : head + jsonString(value)
       // Written with an exponent or a point; the digits of whole numbers come as a text.
       if (typeof value === 'number' && isRounded(value)) return leftOut(context, inexact)

@@ -95,8 +95,7 @@ function compileSignal(field: SignalField): WriteSignal {
   }
   return notingWritten(field, (context) => {
     if ((context.unwanted & bit) !== 0) return undefined
-    const { record, root, up, captures } = context
-    const raw = read(record, root, up, captures)
+    const raw = read(context)
     const value = decimalFrom(raw)
     if (value === undefined) {
       const fault = decimalFault(raw)

@@ -80,9 +80,9 @@ function isWithheld(
 }
 
 /** Every number that the device wrote for it is a placeholder, whatever offset or expression it passed. */
-function isUnset({ record, root, up, captures, counters }: Reading, slot: number): boolean {
-  const numbers = (counters?.reads[slot] ?? [])
-    .map((read) => numberFrom(read(record, root, up, captures)))
+function isUnset(reading: Reading, slot: number): boolean {
+  const numbers = (reading.counters?.reads[slot] ?? [])
+    .map((read) => numberFrom(read(reading)))
     .filter((number) => Number.isFinite(number))
   return numbers.length > 0 && numbers.every(isUnsetNumber)
 }

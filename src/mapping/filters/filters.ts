@@ -57,7 +57,7 @@ export function recall(
       isSeen ? previousBy(previous, reading.memory!, reading, entry.withhold, without) : null,
     )
   }
-  if (remember !== null) reading.full = withRemembered(remember, reading.memory, record, moment)
+  if (remember !== null) reading.full = withRemembered(remember, reading.memory, reading, moment)
 }
 
 /** The record was read, but for its extra fields. Whether anything of it is sent. */

@@ -15,12 +15,12 @@ import { isValidByMemory, mayChangeFix } from './remembered-values.ts'
 export function readPosition(reading: Reading, source: SourcePlan, zone: Zone | null): boolean {
   if (source.fix === null) return isWritten(reading, source, true)
   const { fix } = source
-  const { record, root, up, captures, ownTime, stored, arrivedAt, present } = reading
+  const { ownTime, stored, arrivedAt, present } = reading
   // Both are times of the device's own clock, whatever was made of them.
   const messageTime = Number.isNaN(ownTime) ? (stored?.at ?? arrivedAt) : ownTime
-  const fixTime = fix.time === null ? Number.NaN : fix.time(record, root, up, messageTime, zone)
+  const fixTime = fix.time === null ? Number.NaN : fix.time(reading, messageTime, zone)
   const isOld = fixTime < messageTime - fix.maxAgeMs
-  const isValid = fix.valid === null || fix.valid(record, root, captures, up)
+  const isValid = fix.valid === null || fix.valid(reading)
   const isValidNow = isValidByMemory(reading, fix, isValid)
   const isNamedValid = isValid || mayChangeFix(reading, source)
   // An old position whose time is unknown cannot be kept under any time.
@@ -52,8 +52,8 @@ function isWritten(reading: Reading, { gps, gpsLastKnown }: SourcePlan, isFixed:
 }
 
 /** An age before the arrival is no time of the device: a resend arrives at another time. */
-function isByAge({ record, root, up }: Reading, readOwnTime: ReadFixTime | null, zone: Zone | null): boolean {
-  return readOwnTime === null || Number.isNaN(readOwnTime(record, root, up, Number.NaN, zone))
+function isByAge(reading: Reading, readOwnTime: ReadFixTime | null, zone: Zone | null): boolean {
+  return readOwnTime === null || Number.isNaN(readOwnTime(reading, Number.NaN, zone))
 }
 
 /** An old position has its own time; other values of the message have that of the message. */

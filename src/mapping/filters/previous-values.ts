@@ -66,7 +66,7 @@ export function placeholdersIn(
 ): ReadonlySet<string> {
   let found: Set<string> | null = null
   for (const { name, read, isNumber } of values)
-    if (isNumber && isPlaceholder(read(reading.record, reading.root, reading.up))) {
+    if (isNumber && isPlaceholder(read(reading))) {
       reading.omit(`${source}|${name.slice(1)}|a placeholder`)
       found ??= new Set()
       found.add(name)
@@ -102,7 +102,7 @@ export function notePrevious(
   { values, names }: CompiledPrevious,
   { changed }: Pick<Memory, 'changed'>,
 ): boolean {
-  const { memory, at, live, record, root, up, arrivedAt, offsetMs } = reading
+  const { memory, at, live, arrivedAt, offsetMs } = reading
   if (memory === null || !live) return false
   takeAsset(reading, memory, { changed })
   const time = reading.moment
@@ -110,7 +110,7 @@ export function notePrevious(
   const latest = arrivedAt + (offsetMs ?? Number.NaN) + aheadMaxMs
   let isAny = values.length === 0
   for (const { name, read, isNumber } of values) {
-    const value = read(record, root, up)
+    const value = read(reading)
     if (!isKept(value, isNumber)) continue
     isAny = true
     if (isNumber && isPlaceholder(value)) continue

@@ -5,6 +5,7 @@ import type { SourcePlan } from '../compile/source-plan.ts'
 import { shown } from '../path/value.ts'
 import { withoutResult } from '../path/no-result.ts'
 import type { Reading } from '../read/reading.ts'
+import type { Place } from '../types.ts'
 import { isNoTime, isOfAnyUnit, unitHint } from '../times/time-mistakes.ts'
 import { zoneFor } from '../times/times.ts'
 import { zoneAdvice, zoneMissing, type Zone } from '../times/zones.ts'
@@ -16,8 +17,7 @@ export type TimeFault = { reason: 'NO_TIME' | 'NO_ZONE' | 'BAD_TIME'; detail: st
 
 /** NaN where the arrival time is used instead; null where the record was refused. */
 export function timeOfRecord(time: PlannedTime, reading: Reading, ofDevice: Zone | null): EpochMs | null {
-  const { record, root, up, captures } = reading
-  const moment = time.read(record, root, up, zoneFor(time.zone, ofDevice), captures)
+  const moment = time.read(reading, zoneFor(time.zone, ofDevice))
   const fault = isOfAnyUnit(moment) ? null : timeFault(time, moment, reading)
   if (fault === null) return moment
   return isArrivalSent(time, fault) ? Number.NaN : reading.refuse(fault.reason, fault.detail)
@@ -29,13 +29,9 @@ export function isArrivalSent({ orArrival }: PlannedTime, { reason }: TimeFault)
 }
 
 /** `moment`: what was read; null where nothing is wrong with it. */
-export function timeFault(
-  { raw, format }: PlannedTime,
-  moment: EpochMs,
-  { record, root, up, captures }: Pick<Reading, 'record' | 'root' | 'up' | 'captures'>,
-): TimeFault | null {
+export function timeFault({ raw, format }: PlannedTime, moment: EpochMs, place: Place): TimeFault | null {
   if (Number.isNaN(moment)) return { reason: 'NO_TIME', detail: 'The message has no time.' }
-  const value = raw(record, root, up, captures)
+  const value = raw(place)
   const found = shown(value)
   const hint = isOfAnyUnit(moment) ? '' : unitHint(value, format)
   if (Number.isFinite(moment) && hint === '') return null

@@ -9,20 +9,22 @@ import type { Memory } from '../memory/memory.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { booleanFrom } from '../path/value.ts'
 import type { Reading } from '../read/reading.ts'
+import type { Place } from '../types.ts'
 
 type Remember = NonNullable<SourcePlan['remember']>
 
 /** A longer text is no state of a device. */
 const textLengthMax = 256
 
-/** The record with what was remembered by `time`; the same one where there is nothing to add. */
+/** The place of the record with what was remembered by `time`; the same one where there is nothing to add. */
 export function withRemembered(
   { names, forMs }: Pick<Remember, 'names' | 'forMs'>,
   memory: DeviceMemory | null,
-  record: unknown,
+  place: Place,
   time: EpochMs,
-): unknown {
-  if (memory === null || !isRecord(record)) return record
+): Place {
+  const { record, root, up, captures } = place
+  if (memory === null || !isRecord(record)) return place
   let full = record
   for (const name of names) {
     const last = memory.values.get(name)
@@ -31,7 +33,7 @@ export function withRemembered(
     if (full === record) full = { ...record }
     full[name] = last.value
   }
-  return full
+  return full === record ? place : { record: full, root: root === record ? full : root, up, captures }
 }
 
 /** The record lacks remembered values, so that its position is named whether they make it valid or not. */
@@ -44,24 +46,15 @@ function isGiven(value: unknown): boolean {
 }
 
 /** Whether the position is valid, with what is remembered. */
-export function isValidByMemory(
-  { record, root, captures, up, full }: Reading,
-  { valid }: Fix,
-  isValidAlone: boolean,
-): boolean {
-  return valid === null || full === record
-    ? isValidAlone
-    : valid(full, root === record ? full : root, captures, up)
+export function isValidByMemory(reading: Reading, { valid }: Fix, isValidAlone: boolean): boolean {
+  return valid === null || reading.full === reading ? isValidAlone : valid(reading.full)
 }
 
 /** The motion by a remembered value; null where there is none. */
-export function motionByMemory(
-  { record, root, up, captures, full }: Reading,
-  { remember }: SourcePlan,
-): boolean | null {
+export function motionByMemory(reading: Reading, { remember }: SourcePlan): boolean | null {
   const read = remember?.motion ?? null
-  if (read === null || full === record) return null
-  return booleanFrom(read(full, root === record ? full : root, up, captures)) ?? null
+  if (read === null || reading.full === reading) return null
+  return booleanFrom(read(reading.full)) ?? null
 }
 
 /** Notes the values of the record. */

@@ -2,7 +2,7 @@
 
 import type { State } from '../../domain/condition-state.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import type { RecordContext } from '../types.ts'
+import type { Place, RecordContext } from '../types.ts'
 import { had, missingGaps, newDevice, noteChange, noteHas, type DeviceFields } from './device-fields.ts'
 import {
   commonGap,
@@ -15,10 +15,7 @@ import {
 import { WatchedDevices, type DeviceBounds } from './watched-devices.ts'
 import type { WatchedFields } from './watched-fields.ts'
 
-export type NotedRecord = Pick<
-  RecordContext,
-  'present' | 'judged' | 'arrivedAt' | 'record' | 'root' | 'up' | 'captures'
->
+export type NotedRecord = Place & Pick<RecordContext, 'present' | 'judged' | 'arrivedAt'>
 
 type WatchedField = FieldState & {
   readonly index: number

@@ -14,7 +14,7 @@ import { isRecord } from '../path/path-eval.ts'
 import { compilePaths, type Read } from '../path/path.ts'
 import { pathsReadBy, readsPrevious } from '../path/paths-used.ts'
 import { findUnread, type SourceReads } from '../path/unread-keys.ts'
-import type { RecordContext } from '../types.ts'
+import type { Place } from '../types.ts'
 
 export const position = 'position'
 
@@ -44,14 +44,12 @@ export type WatchedFields = {
   /** The names of these bits. */
   namesOf(bits: number): string[]
   /** The keys of the record at hand that nothing reads. */
-  unread(place: PlacedRecord): readonly string[]
+  unread(place: Place): readonly string[]
   /** Of `keys`, the one that may be the field of the bit `1 << index` under another name; null for none. */
   keyNear(index: number, keys: readonly string[]): string | null
   /** A path of it that finds a value of another kind in the record at hand; null for none. */
-  changedPath(index: number, place: PlacedRecord): string | null
+  changedPath(index: number, place: Place): string | null
 }
-
-type PlacedRecord = Pick<RecordContext, 'record' | 'root' | 'up' | 'captures'>
 
 /** Gives each field its bit while a source is compiled. */
 export type FieldBits = {
@@ -100,14 +98,10 @@ export function createFieldBits(): FieldBits {
         const own = names.filter((_name, index) => (bits & (1 << index)) !== 0)
         return (bits & sharedBit) === 0 ? own : [...own, 'others']
       },
-      unread({ record, root, up }) {
-        return findUnread(reads().record, root, [{ record, root, up }], limits).keys
-      },
+      unread: (place) => findUnread(reads().record, place.root, [place], limits).keys,
       keyNear: (index, keys) => keys.find((key) => isNear(kin[index]!, key)) ?? null,
-      changedPath(index, { record, root, up, captures }) {
-        const changed = kin[index]!.paths.find(({ read }) => isOfOtherKind(read(record, root, up, captures)))
-        return changed?.text ?? null
-      },
+      changedPath: (index, place) =>
+        kin[index]!.paths.find(({ read }) => isOfOtherKind(read(place)))?.text ?? null,
     }
   }
 }

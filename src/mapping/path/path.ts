@@ -28,12 +28,12 @@ import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Curso
 import { compileSteps, type Path, type Step } from './path-eval.ts'
 import { stepsText } from './path-text.ts'
 import { previousIn } from './previous-record.ts'
-import type { Up } from '../types.ts'
+import type { Place, Up } from '../types.ts'
 
 export type { Path } from './path-eval.ts'
 
 /** Finds a value from the record that `each` chose, from the message, or from a record further out. */
-export type Read = (record: unknown, root: unknown, up?: Up, captures?: readonly string[]) => unknown
+export type Read = (place: Place) => unknown
 
 /** Equal to the number of steps that `each` may have. */
 export const levelsMax = 4
@@ -179,17 +179,15 @@ export function compilePath({ from, levels, steps }: Path): Read {
   const walk = compileSteps(steps)
   switch (from) {
     case 'record':
-      return walk
+      return ({ record }) => walk(record)
     case 'root':
-      return (_record, root) => walk(root)
+      return ({ root }) => walk(root)
     case 'previous': {
       const name = previousName(steps)
-      return (record) => previousIn(record, name)
+      return ({ record }) => previousIn(record, name)
     }
     case 'up':
-      return levels === 1
-        ? (_record, _root, up) => walk(up?.record)
-        : (_record, _root, up) => walk(outer(up, levels)?.record)
+      return ({ up }) => walk(outer(up, levels)?.record)
     default:
       return assertNever(from)
   }
@@ -217,9 +215,9 @@ export function firstPresent(reads: readonly Read[]): Read {
   const [only, ...others] = reads
   if (!only) throw new Malformed('needs a path')
   if (others.length === 0) return only
-  return (record, root, up, captures) => {
+  return (place) => {
     for (const read of reads) {
-      const value = read(record, root, up, captures)
+      const value = read(place)
       if (value !== undefined && value !== null && value !== '') return value
     }
     return undefined

@@ -12,15 +12,13 @@
 
 import type { Read } from './path.ts'
 import { isRecord } from './path-eval.ts'
-import type { Up } from '../types.ts'
-
-export type EachRecord = { record: unknown; up: Up }
+import type { Place } from '../types.ts'
 
 /** `isList`: each of them stands alone; else there is one. */
-export type SelectedRecords = { isList: boolean; records: readonly EachRecord[] }
+export type SelectedRecords = { isList: boolean; records: readonly Place[] }
 
 /** Of more than `most` records so many and one more. */
-export type Each = (root: unknown, most: number) => SelectedRecords
+export type Each = (message: Place, most: number) => SelectedRecords
 
 /** The highest `max_records`. A decoder makes no more records of a message. */
 export const recordsMost = 20_000
@@ -34,38 +32,44 @@ export type EachStep = { read: Read; isOfEntry: boolean }
 export function compileEach(steps: readonly EachStep[]): Each | null {
   const [only] = steps
   if (only === undefined) return null
-  if (steps.length === 1) return (root, most) => recordsOf(only.read(root, root), most)
-  return (root, most) => ({ isList: true, records: expand(steps, root, most) })
+  if (steps.length === 1) return (message, most) => recordsOf(message, only.read(message), most)
+  return (message, most) => ({ isList: true, records: expand(steps, message, most) })
 }
 
 /** Without `each` the message is the record, or the list of them. */
-export function selectRecords(each: Each | null, root: unknown, most: number): SelectedRecords {
-  return each === null ? recordsOf(root, most) : each(root, most)
+export function selectRecords(
+  each: Each | null,
+  root: unknown,
+  captures: readonly string[],
+  most: number,
+): SelectedRecords {
+  const message = { record: root, root, up: undefined, captures }
+  return each === null ? recordsOf(message, root, most) : each(message, most)
 }
 
-function recordsOf(found: unknown, most: number): SelectedRecords {
-  if (!Array.isArray(found)) return { isList: false, records: [{ record: found, up: undefined }] }
+function recordsOf(message: Place, found: unknown, most: number): SelectedRecords {
+  if (!Array.isArray(found)) return { isList: false, records: [{ ...message, record: found }] }
   const list: readonly unknown[] = found.length > most + 1 ? found.slice(0, most + 1) : found
-  return { isList: true, records: list.map((record) => ({ record, up: undefined })) }
+  return { isList: true, records: list.map((record) => ({ ...message, record })) }
 }
 
 /** Stops soon after `most` records: the caller only needs to know that there are too many. */
-function expand(steps: readonly EachStep[], root: unknown, most: number): EachRecord[] {
-  let level: EachRecord[] = [{ record: root, up: undefined }]
+function expand(steps: readonly EachStep[], message: Place, most: number): Place[] {
+  let level: Place[] = [message]
   for (const [index, { read, isOfEntry }] of steps.entries()) {
     const isLast = index === steps.length - 1
     const levelMost = isLast ? most : most * passedPerRecord
     const isSound = (value: unknown) => isRecord(value) || (!isLast && Array.isArray(value))
-    const next: EachRecord[] = []
+    const next: Place[] = []
     for (const outer of level) {
-      const found = read(outer.record, root, outer.up)
+      const found = read(outer)
       const inners: readonly unknown[] = Array.isArray(found) ? found : [found]
       const isList = Array.isArray(found) && (!isOfEntry || inners.some(isSound))
       // What is no object has nothing inside, and stays the record that it is.
       if (index > 0 && isSingle(outer.record)) next.push(outer)
       for (const inner of inners) {
         if (next.length > levelMost) return next
-        if (isList || isSound(inner)) next.push({ record: inner, up: outer })
+        if (isList || isSound(inner)) next.push({ ...message, record: inner, up: outer })
       }
     }
     level = next

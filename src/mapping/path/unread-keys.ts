@@ -18,7 +18,7 @@ import { compileFindSelected, isRecord, type Step } from './path-eval.ts'
 import type { Path } from './path.ts'
 import type { ExpressionRead, ReadStep } from '../expression/reads.ts'
 import { pathIn, pathsReadBy } from './paths-used.ts'
-import type { Up } from '../types.ts'
+import type { Place } from '../types.ts'
 
 export type UnreadKeys = {
   /** As paths; those that are similar to a known name first. */
@@ -30,8 +30,6 @@ export type UnreadKeys = {
   /** Where not all was looked at: what was, such as `its first 5000 values`. */
   partOf?: string
 }
-
-type Place = { record: unknown; root: unknown; up: Up }
 
 type Holder = Record<string, unknown> | readonly unknown[]
 
@@ -107,14 +105,14 @@ export function findUnread(
     if (!isRecord(holder)) continue
     findPositions(holder[key], (object, read) => add(marks, object, read))
     // The records are copies of this object.
-    for (const each of paths) markAt(each, { record: holder, root, up: undefined }, marks)
+    for (const each of paths) markAt(each, { record: holder, root, up: undefined, captures: [] }, marks)
   }
   // Without a record there are still paths that start at the message.
-  const none = { record: undefined, root: value, up: undefined }
+  const none = { record: undefined, root: value, up: undefined, captures: [] }
   for (const place of places.length > 0 ? places : [none])
     for (const path of paths) markAt(path, place, marks)
   for (const record of [root].flat().slice(0, limits.visitsMax))
-    for (const path of fromRoot) markAt(path, { record, root, up: undefined }, marks)
+    for (const path of fromRoot) markAt(path, { record, root, up: undefined, captures: [] }, marks)
   return unreadIn(value, { isRead: isMarked(marks), unpacked, ...limits })
 }
 

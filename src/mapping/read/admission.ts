@@ -17,14 +17,14 @@ export function admitRecord(
   broken: ReadonlyMap<unknown, string> | undefined,
 ): DeviceEntry | null {
   const { source, devices } = runtime
-  const { record, root, captures, up, at } = reading
+  const { record, at } = reading
   const fault = broken?.get(record)
   if (fault !== undefined) return reading.refuse('NOT_JSON', fault)
   if (!isRecord(record)) return reading.refuse('NOT_AN_OBJECT', notAnObject(source, record))
   const damage = reading.badByteAt === 0 ? null : source.findDamage(reading)
   if (damage !== null) return reading.refuse('NOT_UTF8', damage)
   for (const { holds, reason, detail } of source.refuse)
-    if (holds(record, root, captures, up)) {
+    if (holds(reading)) {
       reading.refusedBy = reason
       reading.rejection = { kind: 'refused', reason, detail }
       return null
@@ -48,8 +48,7 @@ export function deviceNameIn({ device }: SourcePlan, reading: Reading): string |
 /** False where `when` does not hold: the record is ignored. */
 export function isWanted(reading: Reading, when: Route['runtime']['source']['when']): boolean {
   if (when === null) return true
-  const { record, root, captures, up } = reading
-  reading.isWanted = when.holds(record, root, captures, up)
+  reading.isWanted = when.holds(reading)
   if (!reading.isWanted) reading.ignore(when.reason)
   return reading.isWanted
 }

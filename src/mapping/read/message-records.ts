@@ -13,11 +13,11 @@ import { limitRejection } from '../expression/expression.ts'
 import { notePrevious } from '../filters/previous-values.ts'
 import { digestOf, distinct, messageKeyOf, numbered, partKeyOf } from '../identity.ts'
 import type { FieldView } from '../lost-fields/lost-fields.ts'
-import { selectRecords, type EachRecord, type SelectedRecords } from '../path/record-selection.ts'
+import { selectRecords, type SelectedRecords } from '../path/record-selection.ts'
 import type { Route } from '../routing/routing.ts'
 import { rootOf } from '../routing/source-choice.ts'
 import type { MappingState, Pending, Taken } from '../state/state.ts'
-import type { Decoded, MapResult, Rejection } from '../types.ts'
+import type { Decoded, MapResult, Place, Rejection } from '../types.ts'
 import { identityOfDigest, nameOf, payloadOf } from '../write.ts'
 import { admitRecord, deviceNameIn } from './admission.ts'
 import {
@@ -65,7 +65,7 @@ export function mapRecords(
   let selected: SelectedRecords
   try {
     at.root = rootOf(source, route.captures, decoded.value, message, at)
-    selected = selectRecords(source.each, at.root, source.recordsMax)
+    selected = selectRecords(source.each, at.root, at.captures, source.recordsMax)
   } catch (error) {
     return refused(limitRejection(error))
   }
@@ -160,7 +160,7 @@ class MessageRecords {
   }
 
   /** Adds what one record becomes. `mark`: of one that was kept. */
-  map({ record, up }: EachRecord, index: number, mark: RecordMark | undefined): void {
+  map({ record, up }: Place, index: number, mark: RecordMark | undefined): void {
     const { at, route, source, deps, decoded } = this
     const { runtime } = route
     const reading = new Reading(deps.counts, at, record, up)
@@ -295,7 +295,7 @@ class MessageRecords {
   }
 }
 
-const nothing: EachRecord = { record: undefined, up: undefined }
+const nothing: Place = { record: undefined, root: undefined, up: undefined, captures: [] }
 
 /** What stands behind the time in the name, and says which time it is. */
 function timeMark({ isStoredTime, time }: Reading, { serial = 0, stored }: Message): string {

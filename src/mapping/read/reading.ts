@@ -22,7 +22,16 @@ import type { DeviceMemory, PreviousNote } from '../memory/device-memory.ts'
 import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
 import type { WithheldCounts } from '../plausibility/withheld-counts.ts'
 import type { QuarantineReason, UnmappableReason } from '../reasons.ts'
-import type { DeviceNotes, Finding, MapResult, NotedDevice, RecordContext, Rejection, Up } from '../types.ts'
+import type {
+  DeviceNotes,
+  Finding,
+  MapResult,
+  NotedDevice,
+  Place,
+  RecordContext,
+  Rejection,
+  Up,
+} from '../types.ts'
 import type { MappedRecord } from '../write.ts'
 
 /** Where values that are left out are counted. */
@@ -135,8 +144,8 @@ export class Reading implements RecordContext {
 
   /** What is remembered of the device; null where nothing is, or its source remembers nothing. */
   memory: DeviceMemory | null = null
-  /** The record with remembered values. */
-  full: unknown
+  /** The same with remembered values in the record. */
+  full: Place = this
   /** It was read to its end. */
   isRead = false
   /** What it became; null where it has no payload, or none yet. */
@@ -153,7 +162,6 @@ export class Reading implements RecordContext {
     this.root = at.root
     this.record = record
     this.up = up
-    this.full = record
   }
 
   get arrivedAt(): EpochMs {

@@ -7,7 +7,7 @@ import { quote } from '../../std/quote.ts'
 import type { SourcePlan } from '../compile/source-plan.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { findUnread, unreadText } from '../path/unread-keys.ts'
-import type { RecordContext, Rejection } from '../types.ts'
+import type { Place, Rejection } from '../types.ts'
 
 const reasons = new Set(['NO_DEVICE', 'NO_TIME', 'HALF_POSITION', 'NOTHING_TO_SEND'])
 
@@ -18,14 +18,14 @@ const limits = { visitsMax: 64 }
 export function hintedRejection(
   source: Pick<SourcePlan, 'reads' | 'hasFamilies'>,
   rejection: Rejection,
-  { record, root, up }: RecordContext,
+  place: Place,
   entry: DeviceEntry | null,
 ): Rejection {
   if (rejection.kind !== 'refused' || !reasons.has(rejection.reason)) return rejection
   const { record: ofRecord, part } = source.reads()
   // A message of a source that collects is refused before its value is.
   const reads = rejection.reason === 'NO_DEVICE' ? (part ?? ofRecord) : ofRecord
-  const unread = unreadText(findUnread(reads, record, [{ record, root, up }], limits))
+  const unread = unreadText(findUnread(reads, place.record, [place], limits))
   const ofModel = source.hasFamilies && rejection.reason === 'NOTHING_TO_SEND' && entry?.family === 0
   const detail = [rejection.detail, unread, ofModel ? modelText(entry) : '']
   return { ...rejection, detail: detail.filter((sentence) => sentence !== '').join(' ') }

@@ -124,11 +124,11 @@ function verdictOn(
 ): Verdict {
   const root = rootOf(source, captures, value, message)
   let verdict: Verdict = 'declined'
-  const { records } = selectRecords(source.each, root, source.recordsMax)
+  const { records } = selectRecords(source.each, root, captures, source.recordsMax)
   if (records.length > source.recordsMax) return 'taken'
-  for (const { record, up } of records) {
-    if (!isRecord(record)) verdict = 'unread'
-    else if (takes(record, root, captures, up)) return 'taken'
+  for (const place of records) {
+    if (!isRecord(place.record)) verdict = 'unread'
+    else if (takes(place)) return 'taken'
   }
   return verdict
 }

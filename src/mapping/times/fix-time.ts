@@ -8,20 +8,14 @@ import type { EpochMs } from '../../std/clock.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { numberFrom } from '../path/value.ts'
 import type { Read } from '../path/path.ts'
-import type { Up } from '../types.ts'
+import type { Place } from '../types.ts'
 import { noteOf, type Notable } from '../fields/field-notes.ts'
 import { compileReading, type Reading } from '../fields/fields.ts'
 import { compileDated, compileTime, compileZone, zoneFor, type TimeFormat } from './times.ts'
 import type { Zone } from './zones.ts'
 
 /** NaN where the message does not say it. */
-export type ReadFixTime = (
-  record: unknown,
-  root: unknown,
-  up: Up,
-  messageTime: EpochMs,
-  ofDevice: Zone | null,
-) => EpochMs
+export type ReadFixTime = (place: Place, messageTime: EpochMs, ofDevice: Zone | null) => EpochMs
 
 const ageUnits = { ms: 1, s: 1000, min: 60_000, h: 3_600_000 } as const
 
@@ -47,10 +41,10 @@ export function compileFixTime(configs: readonly FixTimeConfig[]): ReadFixTime {
   const reads = configs.map(compileOne)
   const [only] = reads
   if (only && reads.length === 1) return only
-  return (record, root, up, messageTime, ofDevice) => {
+  return (place, messageTime, ofDevice) => {
     let earliest = Number.NaN
     for (const read of reads) {
-      const time = read(record, root, up, messageTime, ofDevice)
+      const time = read(place, messageTime, ofDevice)
       if (!(time >= earliest)) earliest = Number.isNaN(time) ? earliest : time
     }
     return earliest
@@ -62,8 +56,8 @@ function compileOne(config: FixTimeConfig): ReadFixTime {
   if ('age' in config) {
     const read = compileReading({ path: config.age, absent })
     const unitMs = ageUnits[config.unit]
-    return (record, root, up, messageTime) => {
-      const age = numberFrom(read(record, root, up))
+    return (place, messageTime) => {
+      const age = numberFrom(read(place))
       return age >= 0 && age < Number.POSITIVE_INFINITY ? messageTime - Math.round(age * unitMs) : Number.NaN
     }
   }
@@ -72,8 +66,8 @@ function compileOne(config: FixTimeConfig): ReadFixTime {
     throw new Malformed('has a time with the format arrival, which reads nothing')
   const rule = compileZone(format, config.zone)
   const read = compileTime(format, compileTimeReading(config))
-  return (record, root, up, _messageTime, ofDevice) => {
-    const time = read(record, root, up, zoneFor(rule, ofDevice))
+  return (place, _messageTime, ofDevice) => {
+    const time = read(place, zoneFor(rule, ofDevice))
     return Number.isFinite(time) ? time : Number.NaN
   }
 }

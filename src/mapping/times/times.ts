@@ -15,7 +15,7 @@
 import { Malformed } from '../path/text-cursor.ts'
 import { decimalIn } from '../path/value.ts'
 import type { Read } from '../path/path.ts'
-import type { Up } from '../types.ts'
+import type { Place } from '../types.ts'
 import { parseCompact, parseDateTime } from './iso-time.ts'
 import { parseNumbered, type DateOrder } from './numbered-time.ts'
 import { parseWords } from './time-words.ts'
@@ -26,13 +26,7 @@ import { noZone, utc, zoneMissing, zoneOf, zoneProblem, type Zone } from './zone
  * that needs the zone of its device, which is not known. `zone` is that of a time without one: null where the
  * source has none.
  */
-export type ReadTime = (
-  record: unknown,
-  root: unknown,
-  up: Up,
-  zone: Zone | null,
-  captures?: readonly string[],
-) => number
+export type ReadTime = (place: Place, zone: Zone | null) => number
 
 /** Of the device: by its row in the device table, or by `defaults`. */
 export type ZoneRule = Zone | 'device' | null
@@ -92,8 +86,8 @@ export function compileTime(formats: Formats, read: Read): ReadTime {
       `has the format ${second} behind ${first}, which reads every number; auto alone tells s, ms, us and ns apart`,
     )
   const parse = typeof formats === 'string' ? parsers[formats] : parserOfMany(formats)
-  return (record, root, up, zone, captures) => {
-    const found = read(record, root, up, captures)
+  return (place, zone) => {
+    const found = read(place)
     const value = typeof found === 'string' ? withPlainBlanks(found.trim()) : found
     if (value === null || value === undefined || value === '') return Number.NaN
     const time = parse(value, zone)
@@ -138,9 +132,9 @@ export function compileDated(formats: Formats, date: Read, clock: Read): Read {
   const other = [formats].flat().find((format) => !datedFormats.includes(format))
   if (other !== undefined)
     throw new Malformed(`has a date beside the format ${other}; use one of ${datedFormats.join(', ')}`)
-  return (record, root, up, captures) => {
-    const day = date(record, root, up, captures)
-    const time = clock(record, root, up, captures)
+  return (place) => {
+    const day = date(place)
+    const time = clock(place)
     if (isMissing(day) || isMissing(time)) return undefined
     if (typeof day !== 'string' && typeof day !== 'number') return day
     if (typeof time !== 'string' && typeof time !== 'number') return time

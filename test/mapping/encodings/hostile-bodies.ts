@@ -21,6 +21,7 @@ import { rowsBeside } from '../../support/case-rows.ts'
 import { mutatedBytes } from '../../support/mutate.ts'
 import { createRandom, type Random } from '../../support/random.ts'
 import { sparkplugPayload, types } from '../../support/sparkplug-payload.ts'
+import { placed } from '../../support/placed.ts'
 
 const seed = 11
 const msMax = 50
@@ -246,7 +247,7 @@ const decoders: readonly Decoder[] = [
   ...paths.map((text): Decoder => {
     const read = compilePaths(text)
     const of = (message: Buffer) => ({ value: message.toString('latin1'), ...valueOf(message) })
-    return { name: `the path ${text}`, of, read: (message) => read(message, message) }
+    return { name: `the path ${text}`, of, read: (message) => read(placed(message)) }
   }),
   ...expressions.map((text): Decoder => {
     const read = compileExpression(text, [])
@@ -254,7 +255,7 @@ const decoders: readonly Decoder[] = [
     return {
       name: `the expression ${text}`,
       of,
-      read: (message) => withinLimit(() => read(message, message)),
+      read: (message) => withinLimit(() => read(placed(message))),
     }
   }),
 ]

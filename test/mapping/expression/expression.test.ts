@@ -5,6 +5,7 @@ import { functionRows } from '../../../src/mapping/expression/functions/function
 import { isNone, NoResult } from '../../../src/mapping/path/no-result.ts'
 import { Malformed } from '../../../src/mapping/path/text-cursor.ts'
 import { rowsBeside } from '../../support/case-rows.ts'
+import { outerOf, placed } from '../../support/placed.ts'
 
 const rows = rowsBeside(import.meta.filename) as {
   record: object
@@ -18,7 +19,9 @@ const rows = rowsBeside(import.meta.filename) as {
 const { record } = rows
 
 function valueOf(text: string): unknown {
-  const found = compileExpression(text, ['dev'])(record, { ...record, root: 1 }, undefined, ['d1'])
+  const found = compileExpression(text, ['dev'])(
+    placed(record, { root: { ...record, root: 1 }, captures: ['d1'] }),
+  )
   return found instanceof NoResult ? `no result: ${found.reason}` : found
 }
 
@@ -36,7 +39,7 @@ describe('an expression', () => {
   })
 
   test.each(Object.entries(rows.conditions))('as a condition %s is %s', (text, holds) => {
-    expect(compileCondition(text, [])(record, record, [])).toBe(holds)
+    expect(compileCondition(text, [])(placed(record))).toBe(holds)
   })
 
   const long: [string, string] = [`lo${' + 1'.repeat(300)}`, 'maxAstNodes']
@@ -68,9 +71,8 @@ test('no expression throws, for any value', () => {
   ].map((text) => compileExpression(text, ['kind']))
   fc.assert(
     fc.property(fc.anything(), fc.anything(), fc.anything(), (one, other, around) => {
-      const up = { record: around, up: undefined }
-      for (const read of expressions)
-        expect(() => read({ a: one, b: other }, other, up, ['vp'])).not.toThrow()
+      const place = placed({ a: one, b: other }, { root: other, up: outerOf(around), captures: ['vp'] })
+      for (const read of expressions) expect(() => read(place)).not.toThrow()
     }),
   )
 })
@@ -81,7 +83,7 @@ test('any text is an expression or is refused', () => {
     fc.property(fc.string({ unit: fc.constantFrom(...words), maxLength: 14 }), (text) => {
       let refusal: unknown
       try {
-        compileExpression(text, ['a'])({ a: 1 }, {}, undefined, ['x'])
+        compileExpression(text, ['a'])(placed({ a: 1 }, { root: {}, captures: ['x'] }))
       } catch (error) {
         refusal = error
       }
@@ -91,7 +93,7 @@ test('any text is an expression or is refused', () => {
 })
 
 describe('an expression as the value of a field', () => {
-  const valueIn = (text: string, record: object) => compileExpression(text, [])(record, record, undefined)
+  const valueIn = (text: string, record: object) => compileExpression(text, [])(placed(record))
 
   test.each([
     ['door == 1', { door: 1 }, true],
@@ -110,8 +112,8 @@ describe('an expression as the value of a field', () => {
   })
 
   test('is false as a condition without the value', () => {
-    expect(compileCondition('door == 1', [])({}, {}, [])).toBe(false)
-    expect(compileCondition('door != 1', [])({}, {}, [])).toBe(true)
+    expect(compileCondition('door == 1', [])(placed({}))).toBe(false)
+    expect(compileCondition('door != 1', [])(placed({}))).toBe(true)
   })
 })
 

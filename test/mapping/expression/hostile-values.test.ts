@@ -3,6 +3,7 @@ import { compileExpression, withinLimit } from '../../../src/mapping/expression/
 import { StepLimit, stepsMax } from '../../../src/mapping/expression/step-budget.ts'
 import { functionRows } from '../../../src/mapping/expression/functions/functions.ts'
 import { createRandom, type Random } from '../../support/random.ts'
+import { placed } from '../../support/placed.ts'
 
 /** Milliseconds of one evaluation. */
 const timeMax = 5
@@ -34,7 +35,7 @@ describe('hostile messages', () => {
     const read = compileExpression(text, ['kind'])
     const random = createRandom(7)
     const messages = Array.from({ length: warmUp + messagesMax }, () => hostileRecord(random))
-    const evaluate = (message: unknown) => withinLimit(() => read(message, message, undefined, ['kind']))
+    const evaluate = (message: unknown) => withinLimit(() => read(placed(message, { captures: ['kind'] })))
     for (const message of messages.slice(0, warmUp)) evaluate(message)
     for (const message of messages.slice(warmUp)) {
       expect(sizeOf(evaluate(message))).toBeLessThan(400_000)
@@ -46,9 +47,9 @@ describe('hostile messages', () => {
 test('a list that needs more steps than an evaluation has ends it', () => {
   const read = compileExpression('data.exists(d, d == 7)', [])
   const listOf = (length: number) => ({ data: Array.from({ length }, () => 1) })
-  expect(read(listOf(stepsMax), null)).toBe(false)
-  expect(() => read(listOf(stepsMax + 1), null)).toThrow(StepLimit)
-  expect(read(listOf(1), null)).toBe(false)
+  expect(read(placed(listOf(stepsMax)))).toBe(false)
+  expect(() => read(placed(listOf(stepsMax + 1)))).toThrow(StepLimit)
+  expect(read(placed(listOf(1)))).toBe(false)
 })
 
 /** Of at most fifty times: another process, or a collection of garbage, may fall into one. */

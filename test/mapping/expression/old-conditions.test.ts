@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { compileCondition } from '../../../src/mapping/expression/expression.ts'
 import { celOfOldCondition } from '../../../src/mapping/expression/old-conditions.ts'
 import { rowsBeside } from '../../support/case-rows.ts'
+import { placed } from '../../support/placed.ts'
 
 const rows = rowsBeside(import.meta.filename) as {
   record: unknown
@@ -15,7 +16,7 @@ const rows = rowsBeside(import.meta.filename) as {
 function holds(text: string): boolean {
   const { record } = rows
   const translated = celOfOldCondition(text) ?? ''
-  return compileCondition(translated, ['event', 'vehicle'])(record, record, ['vp', '0042'])
+  return compileCondition(translated, ['event', 'vehicle'])(placed(record, { captures: ['vp', '0042'] }))
 }
 
 describe('a condition of the language before 0.2 means the same in CEL', () => {

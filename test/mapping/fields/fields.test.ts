@@ -5,8 +5,9 @@ import { durationFrom } from '../../../src/mapping/times/duration.ts'
 import { compileReading, type Reading } from '../../../src/mapping/fields/fields.ts'
 import { signalUnits } from '../../../src/mapping/fields/units.ts'
 import { compileAbsent, decimalFault, decimalFrom, numberFrom } from '../../../src/mapping/path/value.ts'
+import { outerOf, placed } from '../../support/placed.ts'
 
-const readIn = (field: Reading, record: unknown) => compileReading(field)(record, record)
+const readIn = (field: Reading, record: unknown) => compileReading(field)(placed(record))
 
 describe('a field', () => {
   test.each<[Reading, unknown]>([
@@ -28,11 +29,9 @@ describe('a field', () => {
   })
 
   test('can read from the outer record', () => {
-    expect(compileReading({ path: '$up.a', absent: [1] })({}, {}, { record: { a: 2 }, up: undefined })).toBe(
-      2,
-    )
+    expect(compileReading({ path: '$up.a', absent: [1] })(placed({}, { up: outerOf({ a: 2 }) }))).toBe(2)
     expect(
-      compileReading({ path: '$up.a', absent: [1] })({}, {}, { record: { a: 1 }, up: undefined }),
+      compileReading({ path: '$up.a', absent: [1] })(placed({}, { up: outerOf({ a: 1 }) })),
     ).toBeUndefined()
   })
 
@@ -159,7 +158,7 @@ test('no field throws, for any value', () => {
     fc.property(fc.oneof(fc.anything(), text), (value) => {
       for (const read of fields)
         for (const record of [value, { a: value }, { b: { c: value } }])
-          expect(() => numberFrom(read(record, record))).not.toThrow()
+          expect(() => numberFrom(read(placed(record)))).not.toThrow()
     }),
   )
 })

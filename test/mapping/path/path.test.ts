@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { rowsBeside } from '../../support/case-rows.ts'
 import { Malformed } from '../../../src/mapping/path/text-cursor.ts'
 import { compilePath, compilePaths, parsePath } from '../../../src/mapping/path/path.ts'
+import { outerOf, placed } from '../../support/placed.ts'
 
 const rows = rowsBeside(import.meta.filename) as {
   message: unknown
@@ -14,7 +15,8 @@ const rows = rowsBeside(import.meta.filename) as {
 }
 const { message } = rows
 
-const findIn = (record: unknown, path: string) => compilePath(parsePath(path))(record, message)
+const findIn = (record: unknown, path: string) =>
+  compilePath(parsePath(path))(placed(record, { root: message }))
 const find = (path: string) => findIn(message, path)
 
 describe('a path', () => {
@@ -40,19 +42,19 @@ describe('a path', () => {
       ['$up["deep"]["1"]', 2],
       ['$up', up],
     ] as const)
-      expect(compilePath(parsePath(path))({ key: 1 }, message, { record: up, up: undefined })).toBe(value)
+      expect(compilePath(parsePath(path))(placed({ key: 1 }, { root: message, up: outerOf(up) }))).toBe(value)
   })
 
   test('starts further out with $up.$up, if that level exists', () => {
-    const up = { record: { n: 1 }, up: { record: { n: 2, $up: 9 }, up: { record: { n: 3 }, up: undefined } } }
-    const from = (path: string) => compilePath(parsePath(path))({ n: 0 }, message, up)
+    const up = outerOf({ n: 1 }, { n: 2, $up: 9 }, { n: 3 })
+    const from = (path: string) => compilePath(parsePath(path))(placed({ n: 0 }, { root: message, up }))
     expect(['$up.n', '$up.$up.n', '$up.$up.$up.n', '$up.$up.$up.$up.n'].map(from)).toEqual([
       1,
       2,
       3,
       undefined,
     ])
-    expect(from('$up.$up')).toBe(up.up.record)
+    expect(from('$up.$up')).toEqual({ n: 2, $up: 9 })
     expect(from('$up.$up["$up"]')).toBe(9)
     expect(from('$up.$upper')).toBeUndefined()
   })
@@ -103,7 +105,7 @@ describe('a path', () => {
 })
 
 describe('a list of paths', () => {
-  const first = (paths: string | readonly string[], record: unknown) => compilePaths(paths)(record, record)
+  const first = (paths: string | readonly string[], record: unknown) => compilePaths(paths)(placed(record))
 
   test.each([...rows.first, [['a', 'b'], { a: '', b: null }, undefined] as const])(
     '%j of %j is the first value that exists: %j',
@@ -114,9 +116,9 @@ describe('a list of paths', () => {
 
   test('reads each path from its own start', () => {
     const read = compilePaths(['$up.x', '$.x', 'x'])
-    expect(read({ x: 1 }, { x: 2 }, { record: { x: 3 }, up: undefined })).toBe(3)
-    expect(read({ x: 1 }, { x: 2 })).toBe(2)
-    expect(read({ x: 1 }, {})).toBe(1)
+    expect(read(placed({ x: 1 }, { root: { x: 2 }, up: outerOf({ x: 3 }) }))).toBe(3)
+    expect(read(placed({ x: 1 }, { root: { x: 2 } }))).toBe(2)
+    expect(read(placed({ x: 1 }, { root: {} }))).toBe(1)
   })
 
   test('is refused if it is empty or contains an invalid path', () => {
@@ -143,8 +145,7 @@ test('no path throws, for any value', () => {
   const json = fc.jsonValue().map((value): unknown => JSON.parse(JSON.stringify({ a: value, b: [value] })))
   fc.assert(
     fc.property(fc.oneof(json, fc.anything()), (value) => {
-      for (const read of paths)
-        expect(() => read(value, value, { record: value, up: undefined })).not.toThrow()
+      for (const read of paths) expect(() => read(placed(value, { up: outerOf(value) }))).not.toThrow()
     }),
   )
 })
@@ -155,7 +156,7 @@ test('any text is a valid path or is refused with the position of the fault', ()
     fc.property(fc.string({ unit, maxLength: 12 }), (text) => {
       let refusal: unknown = new Malformed('')
       try {
-        compilePath(parsePath(text))(message, message)
+        compilePath(parsePath(text))(placed(message))
       } catch (error) {
         refusal = error
       }

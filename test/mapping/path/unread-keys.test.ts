@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { findUnread, readsOfSource, unreadText } from '../../../src/mapping/path/unread-keys.ts'
 import { configOf, truckSource } from '../../support/mapping-world.ts'
+import { placed } from '../../support/placed.ts'
 
 function unread(map: Record<string, unknown>, message: unknown, rest: Record<string, unknown> = {}) {
   const [source] = configOf([truckSource(map, rest)]).sources
   const each = Array.isArray(message) ? (message as unknown[]) : [message]
-  const places = each.map((record) => ({ record, root: message, up: undefined }))
+  const places = each.map((record) => placed(record, { root: message }))
   return source ? findUnread(readsOfSource(source).record, message, places, { visitsMax: 1000 }) : null
 }
 

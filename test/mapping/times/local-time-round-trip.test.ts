@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { compileTimeReading } from '../../../src/mapping/times/fix-time.ts'
 import { compileTime, type TimeFormat } from '../../../src/mapping/times/times.ts'
 import { zoneOf, type Zone } from '../../../src/mapping/times/zones.ts'
+import { placed } from '../../support/placed.ts'
 
 const hourMs = 3_600_000
 const zones = Intl.supportedValuesOf('timeZone').filter((name) => name.includes('/'))
@@ -49,7 +50,7 @@ function waysToWrite(shown: string): Written[] {
 function readAll(shown: string, zone: Zone): number[] {
   return waysToWrite(shown).map(({ format, ...record }) => {
     const path = { path: 'time', format, ...(record.date !== undefined && { date: { path: 'date' } }) }
-    return compileTime(format, compileTimeReading(path))(record, record, undefined, zone)
+    return compileTime(format, compileTimeReading(path))(placed(record), zone)
   })
 }
 

@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { compileTime, timeFormats, type TimeFormat } from '../../../src/mapping/times/times.ts'
 import { noZone, utc, zoneMissing, zoneNamed, type Zone } from '../../../src/mapping/times/zones.ts'
+import { placed } from '../../support/placed.ts'
 
 type ByFormat<Row> = Readonly<Record<TimeFormat, readonly Row[]>>
 type Cases = {
@@ -25,7 +26,7 @@ const afternoon = Date.UTC(2021, 10, 5, 16, 4, 9)
 const hourMs = 3_600_000
 
 function read(format: TimeFormat, value: unknown, zone: Zone | null = null): number {
-  return compileTime(format, (record) => record)(value, null, undefined, zone)
+  return compileTime(format, ({ record }) => record)(placed(value), zone)
 }
 
 /** `[format, row]` of each row. */

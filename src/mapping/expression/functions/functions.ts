@@ -32,23 +32,23 @@ export function compileFunction(
   const [first, second] = reads
   // Nearly all calls have one or two arguments, and need no list of them.
   if (first !== undefined && reads.length === 1)
-    return (record, root, up, captures) => {
-      const value = first(record, root, up, captures)
+    return (place) => {
+      const value = first(place)
       if (isNone(value)) return value
       steps.spend(1 + cost(value))
       return resultOf(apply(value))
     }
   if (first !== undefined && second !== undefined && reads.length === 2)
-    return (record, root, up, captures) => {
-      const value = first(record, root, up, captures)
+    return (place) => {
+      const value = first(place)
       if (isNone(value)) return value
-      const other = second(record, root, up, captures)
+      const other = second(place)
       if (isNone(other)) return other
       steps.spend(1 + cost(value, other))
       return resultOf(apply(value, other))
     }
-  return (record, root, up, captures) => {
-    const values = reads.map((read) => read(record, root, up, captures))
+  return (place) => {
+    const values = reads.map((read) => read(place))
     for (const value of values) if (isNone(value)) return value
     steps.spend(1 + cost(...values))
     return resultOf(apply(...values))
