@@ -40,10 +40,7 @@ export type ObservedTraffic = {
   shapes: TopicShape[]
 }
 
-export type Collector = {
-  take(message: Message): void
-  traffic(): ObservedTraffic
-}
+export type Collector = ReturnType<typeof createCollector>
 
 const topicsMax = 10_000
 const shapesMax = 500
@@ -51,7 +48,7 @@ const samplesMax = 40
 const sampleBytesMax = 65_536
 const bytesMax = 32 * 1024 * 1024
 
-export function createCollector(): Collector {
+export function createCollector() {
   const topics = new Set<string>()
   const shapes = new Map<string, TopicShape>()
   const counts = { messages: 0, bytes: 0, unshaped: 0 }

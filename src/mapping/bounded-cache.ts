@@ -7,13 +7,7 @@
 // hit costs one Map lookup and no bookkeeping, and entries in use outlive any flood of keys that are seen
 // once.
 
-export type Cache<Value> = {
-  get(key: string): Value | undefined
-  set(key: string, value: Value): void
-  /** In no order. */
-  entries(): Iterable<[string, Value]>
-  counters(): CacheCounters
-}
+export type Cache<Value> = ReturnType<typeof createCache<Value>>
 
 export type CacheCounters = { entries: number; misses: number; evictions: number }
 
@@ -35,7 +29,7 @@ export function sumOf(caches: readonly CacheCounters[]): CacheCounters {
 /**
  * Holds at most `entriesMax` values; beyond that the longest unused half is removed, counted as evictions.
  */
-export function createCache<Value>(entriesMax: number): Cache<Value> {
+export function createCache<Value>(entriesMax: number) {
   const youngMax = Math.max(1, Math.floor(entriesMax / 2))
   let young = new Map<string, Value>()
   let old = new Map<string, Value>()
@@ -65,6 +59,7 @@ export function createCache<Value>(entriesMax: number): Cache<Value> {
     young.set(key, value)
   }
 
+  /** In no order. */
   function* entries(): Generator<[string, Value]> {
     yield* old
     yield* young

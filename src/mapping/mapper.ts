@@ -12,15 +12,14 @@ import type { Message } from '../domain/message.ts'
 import type { EpochMs } from '../std/clock.ts'
 import { longestWindowMs, type SourcePlan } from './compile/source-plan.ts'
 import { createClockCheck, type ClockPolicy } from './devices/clock-check.ts'
-import type { ClockMemory, CommonSkew, DeviceClock } from './devices/device-clocks.ts'
+import type { ClockMemory } from './devices/device-clocks.ts'
 import type { DeviceTable } from './devices/device-table.ts'
 import { undoPrevious } from './filters/previous-values.ts'
 import type { LostFields } from './lost-fields/lost-fields.ts'
-import { countersBySource, type MapperCounters } from './mapper-counters.ts'
 import type { CounterReset } from './memory/counter-memory.ts'
-import { createMemory, type Memory } from './memory/memory.ts'
-import { createSuspectDevices, type SuspectDevices } from './plausibility/suspect-devices.ts'
-import { createWithheldCounts, type WithheldCounts } from './plausibility/withheld-counts.ts'
+import { createMemory } from './memory/memory.ts'
+import { createSuspectDevices } from './plausibility/suspect-devices.ts'
+import { createWithheldCounts } from './plausibility/withheld-counts.ts'
 import { createCollectedReader } from './read/collected-records.ts'
 import { ignored, rejected, rejectedAs, unlisted } from './read/map-result.ts'
 import { mapRecords, type MessageRecordsDeps, type OfMessage } from './read/message-records.ts'
@@ -29,40 +28,16 @@ import { createRouting, type Route } from './routing/routing.ts'
 import { chooseSource, withOthers, type OnDeclined } from './routing/source-choice.ts'
 import { createMappingState } from './state/state.ts'
 import { noSourceText, takenTopics } from './taken-topics.ts'
-import type { Decoded, DeviceNotes, MapResult, StateChanges, StatefulDecoded } from './types.ts'
+import type {
+  Decoded,
+  DeviceNotes,
+  MapResult,
+  StateChanges,
+  StatefulDecoded,
+  StatefulDecoder,
+} from './types.ts'
 
-export type Mapper = {
-  /** Total. Without `live` (a kept message is mapped again) decoders remember nothing of it. */
-  map(message: Message, live?: boolean): MapResult
-  /** The identity that may publish to a topic, null for anyone; null where no source restricts its topics. */
-  readonly ownerOf: ((topic: string) => string | null) | null
-  /** For an explanation: the route of the source with this name, or of the first one that has the topic. */
-  routeOf(message: Message, source: string | null): Route | null
-  /** Closes the records whose window is over; null where there are none. */
-  tick(nowMs: EpochMs): StateChanges | null
-  /** Null where nothing waits. */
-  nextTickAt(): EpochMs | null
-  /** Messages that wait to become payloads with others. */
-  openParts(): number
-  /** How long a message waits for others at most, while ticks come. */
-  readonly openMsMax: number
-  /** Forgets the durable memory and starts from these entries of the spool. */
-  restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
-  /** The open records as entries of the spool, for a mapper that takes over; without decoder memory. */
-  entries(): Iterable<[key: string, value: Buffer]>
-  /** Whether the device table has the device, so that its quarantined messages may be released. */
-  isListed(device: string): boolean
-  deviceClock(device: string): DeviceClock | null
-  /** What was left out for the device, or sent although it is not plausible, since start. */
-  withheldOf: WithheldCounts['ofDevice']
-  deviceClocks(): Iterable<[device: string, clock: DeviceClock]>
-  ownTimeCorrected(): void
-  /** Not null when our own clock is probably wrong: most devices are off by about as much. */
-  commonClockSkew(nowMs: EpochMs): CommonSkew | null
-  suspects: SuspectDevices['suspects']
-  counters(): MapperCounters
-  forget: Memory['forget']
-}
+export type Mapper = ReturnType<typeof createMapper>
 
 export type MapperDeps = {
   devices: DeviceTable
@@ -110,7 +85,7 @@ export function createMapper(
     onDeclined = null,
     onReading = null,
   }: MapperOptions,
-): Mapper {
+) {
   const { clocks, checkTime, restampedCount } = createClockCheck(policy, clockMemory)
   const taken = takenTopics(sources)
   const routing = createRouting({ devices }, { sources, providers, unnamedFrom })
@@ -129,22 +104,29 @@ export function createMapper(
     routeOf,
     ownerOf: sources.some(({ identity }) => identity !== null) ? ownerOf : null,
     tick,
+    /** Null where nothing waits. */
     nextTickAt: () => (memory.hasCleanup() ? 0 : state.nextTickAt()),
+    /** Messages that wait to become payloads with others. */
     openParts: () => state.counters().messages,
+    /** How long a message waits for others at most, while ticks come. */
     openMsMax: longestWindowMs(sources),
     restore,
     entries,
-    isListed: (device) => devices.find(device) !== undefined,
+    /** Whether the device table has the device, so that its quarantined messages may be released. */
+    isListed: (device: string) => devices.find(device) !== undefined,
     deviceClock: clocks.view,
     deviceClocks: clocks.views,
     ownTimeCorrected: clocks.ownTimeCorrected,
+    /** What was left out for the device, or sent although it is not plausible, since start. */
     withheldOf: withheld.ofDevice,
+    /** Not null when our own clock is probably wrong: most devices are off by about as much. */
     commonClockSkew: clocks.commonSkew,
     suspects: watched.suspects,
     counters,
     forget: memory.forget,
   }
 
+  /** Total. Without `live` (a kept message is mapped again) decoders remember nothing of it. */
   function map(message: Message, live = true): MapResult {
     const { arrival } = message
     const at = {
@@ -262,18 +244,20 @@ export function createMapper(
     }
   }
 
+  /** The identity that may publish to a topic, null for anyone; null where no source restricts its topics. */
   function ownerOf(topic: string): string | null {
     const route = routing.routeOf(topic, null)
     return route.runtime === null ? null : route.owner
   }
 
+  /** For an explanation: the route of the source with this name, or of the first one that has the topic. */
   function routeOf(message: Message, source: string | null): Route | null {
     const first = routing.routeOf(message.topic, message.from)
     const own = source === null ? null : routing.routeOfSource(source, message)
     return own ?? (first.runtime === null ? null : first)
   }
 
-  /** Deletes the entries of sources that do not exist any more, too. */
+  /** Closes the records whose window is over, and deletes entries of sources that are gone; null for none. */
   function tick(nowMs: EpochMs): StateChanges | null {
     // A record of several messages is judged when it closes; without a time, by its arrival.
     const at = Number.isFinite(nowMs) ? nowMs : 0
@@ -284,11 +268,13 @@ export function createMapper(
     return withMemory({ ...changes, writes: [...changes.writes, ...cleanup] })
   }
 
+  /** The open records as entries of the spool, for a mapper that takes over; without decoder memory. */
   function* entries(): Generator<[string, Buffer]> {
     yield* state.entries()
     yield* memory.entries()
   }
 
+  /** Forgets the durable memory and starts from these entries of the spool. */
   function restore(stored: Iterable<readonly [key: string, value: Buffer]>): void {
     const all = [...stored]
     state.restore(all)
@@ -296,12 +282,25 @@ export function createMapper(
     for (const { decoder } of routing.runtimes) decoder?.restore(all)
   }
 
-  function counters(): MapperCounters {
+  function counters() {
+    const withoutModel = new Map<string, { devices: number; what: string }>()
+    const decoders = new Map<string, ReturnType<StatefulDecoder['counters']>>()
+    for (const { source, devices: entries, decoder } of routing.runtimes) {
+      const count = entries.counters().withoutFamily
+      if (source.withoutModel !== null && count > 0)
+        withoutModel.set(source.name, { devices: count, what: source.withoutModel })
+      if (decoder) decoders.set(source.name, decoder.counters())
+    }
     return {
       ...routing.counters(),
+      /** Fields that were left out since start, keyed `source|field|why`. */
       omitted: withheld.omitted,
+      /** Fields that were sent although they are not plausible, keyed likewise. */
       flagged: withheld.flagged,
-      ...countersBySource(routing.runtimes),
+      /** Devices of no family of models, by source, with what is left out for them. */
+      withoutModel,
+      /** Of decoders with memory, by source. */
+      decoders,
       clocks: { ...clocks.counters(), restamped: restampedCount() },
       state: state.counters(),
       memory: memory.counters(),

@@ -81,7 +81,7 @@ export type {
 export { createMapper, type Mapper } from './mapper.ts'
 export { covers, filterText, parseTopic, topicFilterOf, type TopicPattern } from './path/topic-pattern.ts'
 export { createLostFields, type LostFields } from './lost-fields/lost-fields.ts'
-export { isStoredSource } from './lost-fields/stored-source.ts'
+export { isStoredSource } from './lost-fields/device-fields.ts'
 export type { CounterReset } from './memory/counter-memory.ts'
 export { messageOfStateEntry } from './state/state-restore.ts'
 export { functionRows } from './expression/expression.ts'

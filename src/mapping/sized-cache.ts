@@ -13,12 +13,7 @@
 
 import type { CacheCounters } from './bounded-cache.ts'
 
-export type SizedCache<Value> = {
-  get(key: string): Value | undefined
-  /** Of a key that was not found. It may not be kept. */
-  add(key: string, value: Value): void
-  counters(): CacheCounters
-}
+export type SizedCache<Value> = ReturnType<typeof createSizedCache<Value>>
 
 type Options<Value> = {
   bytesMax: number
@@ -29,7 +24,7 @@ type Options<Value> = {
 /** At the bound, of the keys that were not found. */
 const keptEvery = 8
 
-export function createSizedCache<Value>({ bytesMax, bytesOf }: Options<Value>): SizedCache<Value> {
+export function createSizedCache<Value>({ bytesMax, bytesOf }: Options<Value>) {
   let young = new Map<string, Value>()
   let old = new Map<string, Value>()
   /** The next removal continues here. A new iterator would first pass all that were deleted. */
@@ -54,6 +49,7 @@ export function createSizedCache<Value>({ bytesMax, bytesOf }: Options<Value>): 
     return older
   }
 
+  /** Of a key that was not found. It may not be kept. */
   function add(key: string, value: Value): void {
     const size = bytesOf(key, value)
     if (bytes + size > bytesMax) {

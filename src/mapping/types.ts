@@ -1,5 +1,6 @@
 // types.ts: the types that several folders of the mapping share. It imports next to nothing of them.
 //
+//   Place           where a value is read
 //   RecordContext   the record at hand, and what its parts report about it
 //   StateChanges    what is to be stored when records of several messages close
 //   Encoding        how the bytes of a message become a value, with or without memory

@@ -13,8 +13,7 @@ import { bounded } from '../../std/quote.ts'
 import { refused } from '../reasons.ts'
 import type { Decode, Decoded } from '../types.ts'
 import { tooManyBytes, type BodyLimits } from './body-limits.ts'
-import { isGzip, isZlib, kindHint } from './body-kinds.ts'
-import { firstBadByte, utf8Of, type Charset } from './text-charset.ts'
+import { isGzip, isZlib, kindHint, firstBadByte, utf8Of, type Charset } from './body-kinds.ts'
 
 export const compressions = ['gzip', 'zlib', 'deflate'] as const
 

@@ -2,8 +2,7 @@
 // UTF-8. Other values do no harm. It is asked only where a message has such bytes.
 
 import type { SourceConfig } from '../config.ts'
-import { compilePath, type Read } from '../path/path.ts'
-import { stepsText } from '../path/path-text.ts'
+import { compilePath, stepsText, type Read } from '../path/path.ts'
 import { pathsReadBy } from '../path/paths-used.ts'
 import type { RecordContext } from '../types.ts'
 

@@ -9,10 +9,8 @@ import { chainOf } from '../expression/names.ts'
 import { childrenOf, nodesOf, parseExpression, type Node } from '../expression/syntax.ts'
 import { compileFound } from '../fields/fields.ts'
 import type { CompiledPrevious, PreviousValue } from './source-plan.ts'
-import { previousName, type Path } from '../path/path.ts'
-import { stepsText } from '../path/path-text.ts'
+import { previousName, stepsText, previousTimeName, type Path } from '../path/path.ts'
 import { pathsReadBy } from '../path/paths-used.ts'
-import { previousTimeName } from '../path/previous-record.ts'
 import type { Keys, Scope } from './compile-scope.ts'
 
 /** Values of a device that a source keeps. */

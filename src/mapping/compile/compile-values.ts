@@ -2,7 +2,7 @@
 
 import type { CoordinateConfig, ExtraFieldConfig, MapConfig, NumberField, SourceConfig } from '../config.ts'
 import { ratioOf } from '../fields/decimal.ts'
-import { compileFound, compileReading, whereHolds, type Reading } from '../fields/fields.ts'
+import { compileFound, compileReading, whereHolds, type ReadOptions } from '../fields/fields.ts'
 import { noteKey, noteOf, type Notable } from '../fields/field-notes.ts'
 import { compileNumber, type Coordinate, type ReadNumber } from '../fields/gps.ts'
 import { compileHemisphere, compileOnAxis, type Axis } from '../fields/hemispheres.ts'
@@ -164,7 +164,7 @@ function numberOf(field: NumberField, convert: Convert, captures: readonly strin
   return compileNumber(rawOf(field, captures), convert)
 }
 
-type ConstantField = Reading & { value?: unknown; when?: string | undefined }
+type ConstantField = ReadOptions & { value?: unknown; when?: string | undefined }
 
 /** Throws Malformed for a value of the config that is not one of the field: it would never be sent. */
 export function checkConstants(

@@ -6,7 +6,6 @@
 //   compile-topics.ts   its topics beside those of the sources above
 //   compile-fields.ts   `map`: time, position, extra fields        compile-signals.ts   `map.signals`
 //   compile-state.ts    coalesce, thin, merge; `privacy`           compile-scope.ts     places and problems
-//   compile-extracts.ts `extract`, `keys`
 //
 // Nothing is compiled by halves: a source with a problem is left out of the result.
 
@@ -32,7 +31,7 @@ import { compileConditionParts } from '../expression/condition-parts.ts'
 import { compileCondition, compileExpression, type Condition } from '../expression/expression.ts'
 import { compilePaths, parsePath, type Path, type Read } from '../path/path.ts'
 import { readsPacketProperties } from '../path/packet-properties.ts'
-import { isNone } from '../path/no-result.ts'
+import { isNone } from '../path/value.ts'
 import { pathsReadBy } from '../path/paths-used.ts'
 import { compileEach, type Each } from '../path/record-selection.ts'
 import { Malformed } from '../path/text-cursor.ts'
@@ -40,7 +39,6 @@ import { parseTopic, type TopicPattern } from '../path/topic-pattern.ts'
 import { emptyBounds, withPlausibility } from '../plausibility/plausibility.ts'
 import type { Encoding } from '../types.ts'
 import type { Withhold } from '../privacy/privacy.ts'
-import { compileExtracts } from './compile-extracts.ts'
 import { compileFields } from './compile-fields.ts'
 import { compilePrevious } from './compile-previous.ts'
 import { createScope, type Keys, type Scope } from './compile-scope.ts'
@@ -48,8 +46,10 @@ import { checkOrigins, compileAllSignals, compileFamilies } from './compile-sign
 import { compileSourceTopics, takesSome, type EarlierTopic } from './compile-topics.ts'
 import { compileMemory, compileProfiles } from './compile-state.ts'
 import { checkGroups, checkUselessOptions } from './useless-options.ts'
+import { compileExtract, compileExtractor, type Extract } from '../extract/extract.ts'
+import { compileKeys, type KeysFor } from '../extract/secretbox.ts'
 
-export type CompiledSources = {
+type CompiledSources = {
   /** Those without a problem; all of them where `problems` is empty. */
   sources: readonly SourcePlan[]
   problems: readonly ConfigProblem[]
@@ -307,4 +307,38 @@ function compileDevice(
         : compileDeviceRead(compileReading(rule, captures)),
     )
   return { rule: firstDeviceRule(all), all }
+}
+
+// `extract` of a source, with the keys that it opens boxes with.
+
+/**
+ * Null where there is none; undefined where a problem was reported. `device`: undefined where its rule has
+ * one.
+ */
+function compileExtracts(
+  source: SourceConfig,
+  device: DeviceRule | undefined,
+  scope: Scope,
+): Extract | null | undefined {
+  const { extract: entries } = source
+  const keysFor = keysOf(source, device, scope)
+  if (entries.length === 0) return null
+  const extractors = entries.map((entry, index) =>
+    scope.compile(['extract', index], () => compileExtractor(entry, scope.captures, keysFor)),
+  )
+  const sound = extractors.filter((extractor) => extractor !== undefined)
+  return sound.length < extractors.length ? undefined : compileExtract(sound)
+}
+
+/** Without keys nothing is opened; the same where a problem was reported. */
+function keysOf(
+  { keys, extract }: SourceConfig,
+  device: DeviceRule | undefined,
+  { compile, report }: Scope,
+): KeysFor {
+  const none: KeysFor = () => []
+  if (keys === undefined) return none
+  if (!extract.some(({ as }) => as === 'secretbox'))
+    report(['keys'], 'opens nothing: the source has no entry of `extract` with `as: secretbox`.')
+  return compile(['keys'], () => compileKeys(keys, device)) ?? none
 }

@@ -1,6 +1,6 @@
 // source-plan.ts: the plan of a source. compile/ makes it of the config once; each message is read by it.
 
-import type { CompiledCoalesce } from '../state/coalesced-value.ts'
+import type { CompiledCoalesce } from '../state/coalesce.ts'
 import type { JudgedCounter } from '../filters/judged-counters.ts'
 import type { MotionOptions } from '../filters/motion.ts'
 import type { ThinOptions } from '../filters/thin.ts'

@@ -47,32 +47,7 @@ export type DeviceClock = {
 /** Of `judged` devices `devices` are off by about `skewMs`. */
 export type CommonSkew = { skewMs: number; devices: number; judged: number }
 
-export type DeviceClocks = {
-  /**
-   * Judges a device time and notes it. `offsetMs`: true time minus arrival; null while unknown. `sender`:
-   * null for a record of several messages.
-   */
-  observe(
-    device: string,
-    deviceTime: EpochMs,
-    arrivedAt: EpochMs,
-    offsetMs: number | null,
-    sender?: Sender | null,
-  ): ClockVerdict
-  /** What `observe` would say of a device time; nothing is noted. */
-  judge(deviceTime: EpochMs, arrivedAt: EpochMs, offsetMs: number | null): ClockVerdict
-  /** Notes who sent the message of a device that was observed. */
-  sentBy(device: string, sender: Sender): void
-  /** Our own time was wrong, or not known, until now. */
-  ownTimeCorrected(): void
-  /** Null for a device that was not seen, or was forgotten. */
-  view(device: string): DeviceClock | null
-  /** All devices that are remembered. */
-  views(): Iterable<[string, DeviceClock]>
-  /** Not null when most devices of the last hour are off by about as much: our clock is probably wrong. */
-  commonSkew(nowMs: EpochMs): CommonSkew | null
-  counters(): { devices: number; evictions: number; future: number; past: number; unset: number; old: number }
-}
+export type DeviceClocks = ReturnType<typeof createDeviceClocks>
 
 /** Devices that are remembered. */
 const clockDevicesMax = 131_072
@@ -120,16 +95,17 @@ export function createClockMemory(devicesMax = clockDevicesMax): ClockMemory {
   return { clocks: createCache<Clock>(devicesMax), corrections: 0 }
 }
 
-export function createDeviceClocks(
-  options: ClocksOptions,
-  memory = createClockMemory(options.devicesMax),
-): DeviceClocks {
+export function createDeviceClocks(options: ClocksOptions, memory = createClockMemory(options.devicesMax)) {
   const { futureMaxMs, pastMaxMs, samples } = options
   const { clocks } = memory
   const found = { future: 0, past: 0, unset: 0, old: 0 }
   const ownTimeCorrected = () => void (memory.corrections += 1)
   return { observe, judge, sentBy, ownTimeCorrected, view, views, commonSkew: allAlike, counters }
 
+  /**
+   * Judges a device time and notes it. `offsetMs`: true time minus arrival; null while unknown. `sender`:
+   * null for a record of several messages.
+   */
   function observe(
     device: string,
     deviceTime: EpochMs,
@@ -147,6 +123,7 @@ export function createDeviceClocks(
     return verdict
   }
 
+  /** What `observe` would say of a device time; nothing is noted. */
   function judge(deviceTime: EpochMs, arrivedAt: EpochMs, offsetMs: number | null): ClockVerdict {
     if (isUnset(deviceTime)) return 'unset'
     if (offsetMs === null) return 'ok'
@@ -155,6 +132,7 @@ export function createDeviceClocks(
     return -aheadMs > pastMaxMs ? 'past' : 'ok'
   }
 
+  /** Notes who sent the message of a device that was observed. */
   function sentBy(device: string, sender: Sender): void {
     const clock = clocks.get(device)
     if (clock !== undefined) clock.sender = sender
@@ -189,11 +167,13 @@ export function createDeviceClocks(
     return { skewMs: medianOf(skews), spreadMs, messages, messagesSince, lastSeen, sender }
   }
 
+  /** Null for a device that was not seen, or was forgotten. */
   function view(device: string): DeviceClock | null {
     const clock = clocks.get(device)
     return clock === undefined ? null : viewOf(clock)
   }
 
+  /** All devices that are remembered. */
   function* views(): Generator<[string, DeviceClock]> {
     for (const [device, clock] of clocks.entries()) yield [device, viewOf(clock)]
   }

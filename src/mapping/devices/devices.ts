@@ -9,7 +9,7 @@
 // entries never become stale; forgotten ones are made again.
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
-import { bothOf, createCache, type CacheCounters } from '../bounded-cache.ts'
+import { bothOf, createCache } from '../bounded-cache.ts'
 import { createSizedCache } from '../sized-cache.ts'
 import type { DeviceRow, DeviceTable } from './device-table.ts'
 import type { DeviceMemory } from '../memory/device-memory.ts'
@@ -73,21 +73,18 @@ export type DeviceEntry = {
   records: number
 }
 
-export type DeviceEntries = {
-  /** `provider`: for devices without one in the table. */
-  entryOf(device: string, provider: ProviderName): DeviceEntry
-  counters(): CacheCounters & { withoutFamily: number }
-}
+export type DeviceEntries = ReturnType<typeof createDeviceEntries>
 
 export function createDeviceEntries(
   { devices }: { devices: DeviceTable },
   options: DeviceEntryOptions & { source: string; providers: readonly ProviderName[]; bytesMax: number },
-): DeviceEntries {
+) {
   const entries = createSizedCache<DeviceEntry>({ bytesMax: options.bytesMax, bytesOf: bytesOfEntry })
   const refused = createCache<DeviceEntry>(refusedMax)
   let withoutFamily = 0
   return { entryOf, counters: () => ({ ...bothOf(entries.counters(), refused.counters()), withoutFamily }) }
 
+  /** `provider`: for devices without one in the table. */
   function entryOf(device: string, provider: ProviderName): DeviceEntry {
     // Usually there is one provider, and the device alone is the key.
     const key = provider === defaultProvider ? device : `${device}\0${provider}`

@@ -7,7 +7,6 @@
 
 import { tooManyValues, usualLimits } from '../body/body-limits.ts'
 import type { Decode, Decoded } from '../types.ts'
-import { plainTextIn } from './plain-text.ts'
 
 export type Separator = ',' | ';' | '\t'
 
@@ -75,4 +74,27 @@ function takeQuotes(reader: Reader): string {
   if (end === -1) return ''
   reader.at = end + 1
   return text.slice(start, end).replaceAll('""', '"')
+}
+
+// Messages that are one text.
+//
+//   text     { value: "..." }   the text, without a byte order mark and NULs at the end
+//   scalar   { value: "..." }   also without the blanks around it; { value: null } where nothing is left
+
+export function decodeText(bytes: Buffer): Decoded {
+  const value = plainTextIn(bytes)
+  return value === '' ? { kind: 'empty' } : { kind: 'value', value: { value } }
+}
+
+export function decodeScalar(bytes: Buffer): Decoded {
+  const value = plainTextIn(bytes).trim()
+  return { kind: 'value', value: { value: value === '' ? null : value } }
+}
+
+/** UTF-8 without a byte order mark and the NULs at the end. */
+function plainTextIn(bytes: Buffer): string {
+  let end = bytes.length
+  while (end > 0 && bytes[end - 1] === 0) end -= 1
+  const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
+  return end <= start ? '' : bytes.toString('utf8', start, end)
 }

@@ -15,12 +15,11 @@ import type { Encoding } from '../types.ts'
 import { decodeCbor } from '../binary-values/cbor.ts'
 import { decodeMessagePack } from '../binary-values/message-pack.ts'
 import { compileBody, type BodyOptions } from '../body/body.ts'
-import { csvDecoder } from './csv-lines.ts'
+import { csvDecoder, decodeScalar, decodeText } from './csv-lines.ts'
 import { decodeIotm } from './iotm.ts'
 import { decodeKura } from './kura.ts'
 import { decodeJson } from './lenient-json.ts'
 import { decodeNmea } from './nmea.ts'
-import { decodeScalar, decodeText } from './plain-text.ts'
 import { decodeTeltonika } from './teltonika.ts'
 
 const table = {

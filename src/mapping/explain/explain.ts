@@ -14,26 +14,26 @@ import type { DeviceEntry } from '../devices/devices.ts'
 import type { DeviceRow } from '../devices/device-table.ts'
 import type { ConditionParts } from '../expression/condition-parts.ts'
 import { digestOf, payloadIdOf } from '../identity.ts'
-import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from '../mapper.ts'
-import { propertyReadBy } from '../path/packet-properties.ts'
+import { createMapper, type MapperDeps, type MapperOptions } from '../mapper.ts'
+import { propertyReadBy, unreadProperties } from '../path/packet-properties.ts'
 import { isRecord } from '../path/path-eval.ts'
-import { previousValuesOf } from '../path/previous-record.ts'
-import type { UnreadKeys } from '../path/unread-keys.ts'
+import { previousValuesOf } from '../path/path.ts'
+import { findUnread, keysMax, stepText, type UnreadKeys } from '../path/unread-keys.ts'
 import { withPlausibility } from '../plausibility/plausibility.ts'
-import { deviceNameIn } from '../read/admission.ts'
+import { deviceNameIn } from '../read/read.ts'
 import type { Reading } from '../read/reading.ts'
 import type { Route } from '../routing/routing.ts'
 import { zoneOf, type Zone } from '../times/zones.ts'
-import type { MapResult, StateChanges } from '../types.ts'
+import type { MapResult, Place, StateChanges } from '../types.ts'
 import { nameOf } from '../write.ts'
-import { createDeclinedSources, type DeclinedSource } from './explain-declined.ts'
-import type { ExplainedField } from './explain-effects.ts'
-import { explainFields, scratch } from './explain-fields.ts'
-import { nearMissing, unreadOfCollected, unreadOfMessage } from './explain-unread.ts'
+import { explainFields, scratch, type ExplainedField } from './explain-fields.ts'
+import { notAnObject } from '../read/map-result.ts'
+import { selectRecords } from '../path/record-selection.ts'
+import { rootOf, type OnDeclined } from '../routing/source-choice.ts'
 
 export type { ExplainedField }
 
-export type ExplainedDevice = {
+type ExplainedDevice = {
   /** Null when nothing names it. */
   name: string | null
   /** What named it: `{device} of the topic`, `path imei`. */
@@ -47,7 +47,7 @@ export type ExplainedDevice = {
   hasFamilies: boolean
 }
 
-export type ExplainedCondition = {
+type ExplainedCondition = {
   option: string
   text: string
   holds: boolean
@@ -55,7 +55,7 @@ export type ExplainedCondition = {
   parts: ConditionParts | null
 }
 
-export type ExplainedRecord = {
+type ExplainedRecord = {
   device: ExplainedDevice
   conditions: readonly ExplainedCondition[]
   /** The keys of `extract`, whether a value was unpacked, and those of other controllers of a bus. */
@@ -67,7 +67,7 @@ export type ExplainedRecord = {
   payloadId: string | null
 }
 
-export type ExplainedValue = { source: string; name: string; wanted: boolean; value: unknown }
+type ExplainedValue = { source: string; name: string; wanted: boolean; value: unknown }
 
 export type Explained = {
   /** Null for collected records that closed. */
@@ -84,13 +84,7 @@ export type Explained = {
   unread: UnreadKeys | null
 }
 
-export type Explainer = {
-  mapper: Mapper
-  /** Explains the last message of the mapper; once, right after it. */
-  explain(message: Message, result: MapResult): Explained
-  /** Explains the records that the last apply() or tick() closed. */
-  explainApplied(applied: StateChanges): Explained
-}
+export type Explainer = ReturnType<typeof createExplainer>
 
 type SourceExplainer = {
   config: SourceConfig
@@ -100,7 +94,7 @@ type SourceExplainer = {
 /** A reading, and what explains its source. */
 type Read = { reading: Reading; own: SourceExplainer }
 
-export function createExplainer(deps: MapperDeps, options: MapperOptions, config: MappingConfig): Explainer {
+export function createExplainer(deps: MapperDeps, options: MapperOptions, config: MappingConfig) {
   const { devices } = deps
   let readings: Read[] = []
   const explainers = new Map<string, SourceExplainer>()
@@ -116,6 +110,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   }
   return { mapper, explain, explainApplied }
 
+  /** Explains the last message of the mapper; once, right after it. */
   function explain(message: Message, result: MapResult): Explained {
     const all = takeReadings()
     const values = all.flatMap(valueIn)
@@ -136,6 +131,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     }
   }
 
+  /** Explains the records that the last apply() or tick() closed. */
   function explainApplied({ payloads }: StateChanges): Explained {
     const found = takeReadings().filter(isJudged)
     const records = found.map((read) => explainReading(read, payloadAmong(payloads, read), null))
@@ -289,4 +285,122 @@ function fromOf({ config, source }: SourceExplainer, reading: Reading, message: 
     return 'expr' in rule ? `expression ${rule.expr}` : `path ${[rule.path].flat().join(', ')}`
   })
   return `nothing: ${tried.join('; ')}`
+}
+
+// Why sources that have the topic of a message did not take it.
+
+/** A source that has the topic and did not take the message. */
+type DeclinedSource = {
+  source: string
+  records: number
+  /** Why it cannot read the message; null where it can. */
+  unread: string | null
+  /** Its `when`. */
+  text: string
+  /** The parts of it that do not hold for the first record; null where the message has no records. */
+  parts: ConditionParts | null
+}
+
+function createDeclinedSources(configOf: (source: string) => SourceConfig | null) {
+  let noted: DeclinedSource[] = []
+  return { note, take }
+
+  function note(...[{ runtime, captures }, decoded, message]: Parameters<OnDeclined>): void {
+    const { source } = runtime
+    const text = configOf(source.name)?.when ?? ''
+    const declined = { source: source.name, records: 0, unread: null, text, parts: null }
+    if (decoded.kind !== 'value') {
+      const unread = decoded.kind === 'refused' ? decoded.detail : 'It is empty.'
+      noted.push({ ...declined, unread })
+      return
+    }
+    const root = rootOf(source, captures, decoded.value, message)
+    const { records } = selectRecords(source.each, root, captures, source.recordsMax)
+    const other = records.find(({ record }) => !isRecord(record))
+    const first = records.find(({ record }) => isRecord(record))
+    noted.push({
+      ...declined,
+      records: records.length,
+      unread: other === undefined ? null : notAnObject(source, other.record),
+      parts: (first && source.notes?.conditions.get(text)?.(first)) ?? null,
+    })
+  }
+
+  /** Those of the last message, in the order in which they were asked. */
+  function take(): readonly DeclinedSource[] {
+    const taken = noted
+    noted = []
+    return taken
+  }
+}
+
+// The keys of one message that no path of its source reads, by the reads of its plan.
+//
+// A message of a source that collects is judged by what reads its name, value and time; what was collected,
+// by the paths that read the names. The user properties of MQTT 5 that nothing reads stand behind the keys.
+
+/** Values of a message that are looked at. No further record can be among them. */
+const limits = { visitsMax: 5000 }
+
+/** Null for bytes that cannot be decoded. */
+function unreadOfMessage(
+  { config, source }: { config: SourceConfig; source: SourcePlan },
+  message: Message,
+  captures: readonly string[],
+  traces: readonly Place[],
+): UnreadKeys | null {
+  const keys = keysOf(source, message, captures, traces)
+  return keys && withProperties(keys, unreadProperties(config, message))
+}
+
+/** Of a record that was collected from several messages. */
+function unreadOfCollected(source: SourcePlan, trace: Place): UnreadKeys | null {
+  return source.coalesce && findUnread(source.reads().record, trace.root, [trace], limits)
+}
+
+function keysOf(
+  source: SourcePlan,
+  { bytes }: Message,
+  captures: readonly string[],
+  traces: readonly Place[],
+): UnreadKeys | null {
+  const { record, part } = source.reads()
+  const { decode } = source.encoding
+  const find = (root: unknown, places: readonly Place[]) => findUnread(part ?? record, root, places, limits)
+  // A decoder with memory is asked once for each message, by the mapper.
+  if (!decode) return traces[0] ? find(traces[0].root, traces) : null
+  const decoded = decode(bytes)
+  if (decoded.kind !== 'value') return null
+  const root = source.extract === null ? decoded.value : source.extract(decoded.value, { captures })
+  const { records } = selectRecords(source.each, root, captures, limits.visitsMax)
+  return find(root, records.slice(0, limits.visitsMax))
+}
+
+function withProperties(unread: UnreadKeys, names: readonly string[]): UnreadKeys {
+  if (names.length === 0) return unread
+  const shown = names.slice(0, keysMax).map((name) => `$properties.${stepText(name)}`)
+  const more = unread.more + names.length - shown.length
+  return { ...unread, keys: [...unread.keys, ...shown], more }
+}
+
+type RecordResult = { device: { name: string | null }; fields: readonly ExplainedField[] }
+
+/** Without the fields that every record has. */
+function nearMissing(unread: UnreadKeys, records: readonly RecordResult[]): UnreadKeys {
+  const near = unread.near.filter((field) => records.length === 0 || records.some((one) => lacks(one, field)))
+  return { ...unread, near }
+}
+
+const signalTypes: Readonly<Record<string, string>> = {
+  odometer: 'OBD_LIFETIME_ODOMETER',
+  'engine hours': 'OBD_TOTAL_ENGINE_TIME',
+}
+
+function lacks({ device, fields }: RecordResult, name: string): boolean {
+  if (name === 'device') return device.name === null
+  const type = signalTypes[name]
+  return !fields.some(
+    ({ option, field, value }) =>
+      value !== undefined && (type === undefined ? option === name : field.startsWith(type)),
+  )
 }

@@ -11,11 +11,11 @@
 // result unless another element decides.
 
 import { meantText } from '../../std/nearest-word.ts'
-import { isNone, NoResult } from '../path/no-result.ts'
+import { isNone, NoResult } from '../path/value.ts'
 import type { Read } from '../path/path.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { Malformed } from '../path/text-cursor.ts'
-import { truthOf } from './comparisons.ts'
+import { truthOf } from './number-operators.ts'
 import { arityOf } from './functions/function-row.ts'
 import { compileFunction, functionNamed, functionNames } from './functions/functions.ts'
 import { constantOf } from './names.ts'

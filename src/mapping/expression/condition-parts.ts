@@ -6,7 +6,7 @@
 import { compilePath } from '../path/path.ts'
 import type { Place } from '../types.ts'
 import { compileTree } from './evaluation.ts'
-import { truthOf } from './comparisons.ts'
+import { truthOf } from './number-operators.ts'
 import { expressionOf } from '../path/path-as-expression.ts'
 import { readsOf } from './reads.ts'
 import { withinLimit } from './step-budget.ts'

@@ -5,12 +5,22 @@
 // condition; in the value of a field they have none without their values (`isValue` of Scope).
 
 import { assertNever } from '../../std/assert.ts'
-import { isNone, NoResult } from '../path/no-result.ts'
+import { isNone, NoResult } from '../path/value.ts'
 import { compilePath, type Read } from '../path/path.ts'
 import { isRecord, setOwn } from '../path/path-eval.ts'
 import { Malformed } from '../path/text-cursor.ts'
-import { difference, numberOf, product, quotient, remainder, sum } from './number-operators.ts'
-import { isSame, order, truthOf, unordered } from './comparisons.ts'
+import {
+  difference,
+  numberOf,
+  product,
+  quotient,
+  remainder,
+  sum,
+  isSame,
+  order,
+  truthOf,
+  unordered,
+} from './number-operators.ts'
 import { compileCall, type Scope, type Variable } from './calls.ts'
 import { chainOf, constantOf, placeOf } from './names.ts'
 import { StepBudget, stepsOfText, withinLimit } from './step-budget.ts'

@@ -15,7 +15,7 @@
 //   no value    a missing key, null, or an operation without a result: it propagates, and is no error. As a
 //               condition it is false. has(x) and x == null tell whether there is a value. In a condition
 //               `x == 1` is false without x, and in a field it is no value: nothing is sent
-//   types       comparisons take values as devices send them: "1", 1 and true (comparisons.ts)
+//   types       comparisons take values as devices send them: "1", 1 and true (number-operators.ts)
 //   x.f(y)      is f(x, y), for all functions
 //   no dyn(), type(), duration, timestamp, optional values, bytes
 //
@@ -27,7 +27,7 @@ import type { Place, Rejection } from '../types.ts'
 import type { Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileTree } from './evaluation.ts'
-import { truthOf } from './comparisons.ts'
+import { truthOf } from './number-operators.ts'
 import { MisusedName } from './names.ts'
 import { limitText, stepsMax, StepLimit, withinLimit } from './step-budget.ts'
 import { parseExpression } from './syntax.ts'

@@ -6,8 +6,8 @@
 //
 // A field beyond the end of the bytes, or whose raw value means "absent", is left out.
 
-import { createExact } from '../fields/exact-number.ts'
 import { setOwn } from '../path/path-eval.ts'
+import { createScale, ratioOf } from '../fields/decimal.ts'
 
 export type LayoutField = {
   at: number
@@ -91,4 +91,55 @@ function wordOf({ type, bit = 0, length = 1 }: LayoutField): Word {
     // At most 39 bits are read: too many for the bitwise operators, few enough for a number.
     read: (bytes, at) => Math.floor(bytes.readUIntLE(at + skipped, read) / divisor) % modulus,
   }
+}
+
+// Scales a raw number of a binary field without the error of a float. The result is a number
+// where a double holds it to its last digit, and decimal text elsewhere.
+
+/** Undefined for infinities, NaN, and values whose decimal is too long. */
+type Exact = (raw: number) => number | string | undefined
+
+/** 15 digits: up to here a double gives every decimal back unchanged. */
+const digitsMax = 1e15
+
+/** 10^22 is the last power of ten that a double holds exactly. */
+const placesMax = 22
+
+const plain = createScale(ratioOf('1'), 0)
+
+/** `raw` x `scale` + `offset`. */
+export function createExact(scale: number, offset: number): Exact {
+  const ratio = ratioOf(String(scale))
+  const added = ratioOf(String(offset))
+  const slow = createScale(ratio, offset)
+  const inText: Exact = (raw) => (Number.isFinite(raw) ? shortest(slow(String(raw))) : undefined)
+  if (scale === 1 && offset === 0) return (raw) => (Number.isFinite(raw) ? raw : undefined)
+  let places = 0
+  let unit = 1n
+  while (
+    (ratio.numerator * unit) % ratio.denominator !== 0n ||
+    (added.numerator * unit) % added.denominator
+  ) {
+    places += 1
+    unit *= 10n
+    if (places > placesMax) return inText
+  }
+  // For integers below 10^15 only the division of (raw x factor + constant) / divisor is inexact, and it
+  // gives the nearest double: the one that is written as the decimal.
+  const factor = Number((ratio.numerator * unit) / ratio.denominator)
+  const constant = Number((added.numerator * unit) / added.denominator)
+  const divisor = Number(unit)
+  if (Math.abs(factor) >= digitsMax || Math.abs(constant) >= digitsMax) return inText
+  return (raw) => {
+    const scaled = raw * factor
+    const steps = scaled + constant
+    const isExact = Number.isInteger(raw) && Math.abs(scaled) < digitsMax && Math.abs(steps) < digitsMax
+    return isExact ? steps / divisor : inText(raw)
+  }
+}
+
+function shortest(text: string | undefined): number | string | undefined {
+  if (text === undefined) return undefined
+  const number = Number(text)
+  return plain(String(number)) === text ? number : text
 }

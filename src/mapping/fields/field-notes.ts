@@ -5,9 +5,8 @@
 import { hexHint } from '../encodings/text-bytes.ts'
 import type { JudgeParts } from '../expression/condition-parts.ts'
 import type { Read } from '../path/path.ts'
-import { NoResult } from '../path/no-result.ts'
+import { NoResult, shown } from '../path/value.ts'
 import type { Finding, RecordContext } from '../types.ts'
-import { shown } from '../path/value.ts'
 
 export type Found = {
   /** Null where none has a value. */

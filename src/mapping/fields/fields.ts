@@ -12,10 +12,9 @@
 import { durationFrom } from '../times/duration.ts'
 import { compileCondition, compileExpression } from '../expression/expression.ts'
 import { compilePath, firstPresent, parsePath, type Read } from '../path/path.ts'
-import { compileAbsent, shown } from '../path/value.ts'
+import { compileAbsent, shown, isNone, NoResult } from '../path/value.ts'
 import { Malformed } from '../path/text-cursor.ts'
-import { isNone, NoResult } from '../path/no-result.ts'
-import { degreesFromText, minutesFromText } from './angle-text.ts'
+import { degreesFromText, minutesFromText } from './units.ts'
 import { noteKey, notingFirst, type Candidate, type Notable } from './field-notes.ts'
 
 /** A path, one that counts only where its condition holds, or an expression. */
@@ -26,7 +25,7 @@ export type FieldPaths = string | readonly Exclude<FieldPath, { expr: string }>[
 /** One of both. */
 export type Finding = { path?: FieldPaths | undefined; expr?: string | undefined }
 
-export type Reading = Finding &
+export type ReadOptions = Finding &
   Notable & {
     /** Values that mean "no value". */
     absent?: readonly (number | string)[] | undefined
@@ -38,7 +37,7 @@ export type Reading = Finding &
  * `captures`: names of those of the topic. Throws Malformed. A field without these options costs no more than
  * its path.
  */
-export function compileReading(reading: Reading, captures: readonly string[] = []): Read {
+export function compileReading(reading: ReadOptions, captures: readonly string[] = []): Read {
   const { values, [noteKey]: note } = reading
   const read = compileFound(reading, captures)
   if (values === undefined) return read
@@ -55,7 +54,7 @@ export function compileReading(reading: Reading, captures: readonly string[] = [
 }
 
 /** What is read before `values` of the field. */
-export function compileFound(reading: Reading, captures: readonly string[]): Read {
+export function compileFound(reading: ReadOptions, captures: readonly string[]): Read {
   const { path, expr, absent, unit, [noteKey]: note } = reading
   const candidates = findingsOf({ path, expr }).map((one) => candidateOf(one, absent, captures))
   const first = firstPresent(candidates.map(({ usable }) => usable))
@@ -66,7 +65,7 @@ export function compileFound(reading: Reading, captures: readonly string[]): Rea
   return unit === 'dms' ? (place) => degreesFromText(read(place)) : read
 }
 
-function candidateOf(one: FieldPath, absent: Reading['absent'], captures: readonly string[]): Candidate {
+function candidateOf(one: FieldPath, absent: ReadOptions['absent'], captures: readonly string[]): Candidate {
   if (typeof one === 'object' && 'expr' in one) {
     const raw = compileExpression(one.expr, captures)
     return { text: one.expr, condition: null, raw, usable: withoutAbsent(raw, absent) }

@@ -1,4 +1,4 @@
-// hemispheres.ts: the hemisphere of a coordinate: in its text (`5231.0S`, read by words/angle-text.ts), in a
+// hemispheres.ts: the hemisphere of a coordinate: in its text (`5231.0S`, see below), in a
 // value of its own (`hemisphere`), or both.
 //
 // A value whose hemisphere cannot be read could be on the other side of the earth, and so could one whose

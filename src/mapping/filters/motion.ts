@@ -12,7 +12,7 @@
 // thresholds is "standing" again. The derived motion is never part of a payloadId.
 
 import type { EpochMs } from '../../std/clock.ts'
-import { createCache, type CacheCounters } from '../bounded-cache.ts'
+import { createCache } from '../bounded-cache.ts'
 
 export type MotionOptions = {
   /** Both in the unit that is sent. */
@@ -22,18 +22,15 @@ export type MotionOptions = {
   devicesMax: number
 }
 
-export type Motion = {
-  /** Whether the device moves; undefined for a NaN `speed`. `time` orders the messages of the device. */
-  movesAt(device: string, speed: number, time: EpochMs): boolean | undefined
-  counters(): CacheCounters
-}
+export type Motion = ReturnType<typeof createMotion>
 
 type State = { moving: boolean; time: EpochMs }
 
-export function createMotion({ above, below, devicesMax }: MotionOptions): Motion {
+export function createMotion({ above, below, devicesMax }: MotionOptions) {
   const states = createCache<State>(devicesMax)
   return { movesAt, counters: () => states.counters() }
 
+  /** Whether the device moves; undefined for a NaN `speed`. `time` orders the messages of the device. */
   function movesAt(device: string, speed: number, time: EpochMs): boolean | undefined {
     if (Number.isNaN(speed)) return undefined
     const state = states.get(device)

@@ -18,10 +18,11 @@
 // that arrived meanwhile contain its difference.
 
 import type { CompiledPrevious } from '../compile/source-plan.ts'
-import { previousTimeName, type PreviousValues } from '../path/previous-record.ts'
+import { previousTimeName, type PreviousValues } from '../path/path.ts'
 import { decimalFrom } from '../path/value.ts'
 import { isUnsetNumber } from '../plausibility/unset-numbers.ts'
 import type { Withhold } from '../privacy/privacy.ts'
+import type { Memory } from '../memory/memory.ts'
 import {
   previousTextMax,
   type DeviceMemory,
@@ -29,7 +30,6 @@ import {
   type PreviousNote,
   type RememberedValue,
 } from '../memory/device-memory.ts'
-import type { Memory } from '../memory/memory.ts'
 import type { Reading } from '../read/reading.ts'
 
 /** A device time that is further ahead of ours is that of a wrong clock. */

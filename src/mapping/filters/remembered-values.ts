@@ -4,8 +4,8 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { Fix, SourcePlan } from '../compile/source-plan.ts'
-import type { DeviceMemory, Plain } from '../memory/device-memory.ts'
 import type { Memory } from '../memory/memory.ts'
+import type { DeviceMemory, Plain } from '../memory/device-memory.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { booleanFrom } from '../path/value.ts'
 import type { Reading } from '../read/reading.ts'

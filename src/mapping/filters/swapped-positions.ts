@@ -9,12 +9,7 @@
 // its middle where the whole fleet has it, unless the first devices are all of one place and the others are
 // not: then those others may be shown as swapped where their swapped position is near that place.
 
-export type SwappedPositions = {
-  /** Notes the position of a device; whether it seems to be swapped. */
-  isSwapped(device: string, latitude: number, longitude: number): boolean
-  /** Devices that make up the fleet, and comparisons of further ones. */
-  counters(): { devices: number; beyond: number }
-}
+export type SwappedPositions = ReturnType<typeof createSwappedPositions>
 
 export type Place = { latitude: number; longitude: number }
 
@@ -26,13 +21,14 @@ const nearKm = 500
 /** The middle is computed again after so many positions. */
 const middleEvery = 64
 
-export function createSwappedPositions(devicesMax = 500): SwappedPositions {
+export function createSwappedPositions(devicesMax = 500) {
   const places = new Map<string, Place>()
   let middle: Place | null = null
   let since = middleEvery
   let beyond = 0
   return { isSwapped, counters: () => ({ devices: places.size, beyond }) }
 
+  /** Notes the position of a device; whether it seems to be swapped. */
   function isSwapped(device: string, latitude: number, longitude: number): boolean {
     const place = { latitude, longitude }
     if (places.size < devicesMax || places.has(device)) places.set(device, place)

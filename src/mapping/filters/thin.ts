@@ -18,7 +18,7 @@
 // In memory only, and bounded: after a restart, or for a device that was evicted, the next payload passes.
 
 import type { EpochMs } from '../../std/clock.ts'
-import { createCache, type CacheCounters } from '../bounded-cache.ts'
+import { createCache } from '../bounded-cache.ts'
 import { sentSignals, type Identity, type MappedRecord } from '../write.ts'
 
 export type ThinOptions = {
@@ -48,10 +48,7 @@ export type ThinSample = {
   values: string
 }
 
-export type Thin = {
-  passes(sample: ThinSample): boolean
-  counters(): CacheCounters & { passed: number; thinned: number }
-}
+export type Thin = ReturnType<typeof createThin>
 
 /** Remembered payloads of a stream: as many as most clients have in flight, and the bits of a number. */
 const resultsMax = 32
@@ -67,7 +64,7 @@ type Stream = {
 const metresPerRadian = 6_371_008.8
 const radians = Math.PI / 180
 
-export function createThin(options: ThinOptions): Thin {
+export function createThin(options: ThinOptions) {
   const streams = createCache<Stream>(options.streamsMax)
   const counts = { passed: 0, thinned: 0 }
   return { passes, counters: () => ({ ...streams.counters(), ...counts }) }

@@ -30,7 +30,7 @@ export type DeviceFields = {
 }
 
 /** A device that lacked a field for so many times its gap does not count. */
-export const gapsMax = 8
+const gapsMax = 8
 const gapShare = 1 / 128
 
 export function newDevice(fields: number): DeviceFields {
@@ -72,4 +72,150 @@ export function missingGaps({ gaps, runs, runsBefore }: DeviceFields, index: num
   const run = runs[index]!
   const beyond = Math.min(run - runsBefore[index]!, run - gap + 1) / gap
   return beyond < 1 ? 0 : beyond
+}
+
+// What is known of a source in the form in which it outlives a mapping or a process.
+
+/** Of the devices that had a field, so many are most of them. */
+const devicesShare = 0.8
+
+export type LostField = {
+  since: EpochMs
+  devices: number
+  /** One that nothing reads, and that may be the field. */
+  key: string | null
+  /** It is lost since the config of the source was changed. */
+  isByMapping: boolean
+  /** `key` is read, and its value is of another kind than before; not in those of earlier builds. */
+  isKeyRead?: boolean
+  /** Only devices that were seen to name it otherwise lack it; not in those of earlier builds. */
+  isPartial?: boolean
+}
+
+export type FieldState = {
+  name: string
+  /** Of its options. */
+  fingerprint: string
+  /** Since when others of its options are in force; null where that is not known. */
+  changedAt: EpochMs | null
+  lastPresentAt: EpochMs
+  lost: LostField | null
+}
+
+export type StoredSource = {
+  name: string
+  /** As in WatchedFields. Before 0.2 there were none. */
+  topics?: string
+  device?: string
+  unread: readonly string[]
+  fields: readonly FieldState[]
+  devices: readonly (readonly [device: string, numbers: StoredNumbers])[]
+}
+
+/** Whether a value from the disk is one. */
+export function isStoredSource(value: unknown): value is StoredSource {
+  if (typeof value !== 'object' || value === null) return false
+  const { name, unread, fields, devices } = value as Partial<StoredSource>
+  return typeof name === 'string' && [unread, fields, devices].every((list) => Array.isArray(list))
+}
+
+/** By field the gap and the run, the family, and the bits of `renamed` and `changed`. */
+type StoredNumbers = readonly number[]
+
+function numbersOf({ gaps, runs, family, renamed, changed }: DeviceFields): StoredNumbers {
+  const ofFields = gaps.flatMap((gap, at) => [Math.round(gap * 1000) / 1000, runs[at]!])
+  return [...ofFields, family, renamed, changed]
+}
+
+export type StoredField = ReturnType<typeof storedField>
+
+/** What the numbers of a device say of one of `fields` fields. Those of earlier builds have no bits. */
+export function storedField(numbers: StoredNumbers, index: number, fields: number) {
+  const [gap = 0, run = 0] = numbers.slice(2 * index)
+  const [family = -1, renamed = 0, changed = 0] = numbers.slice(2 * fields)
+  const bit = 1 << index
+  return { gap, run, family, isRenamed: (renamed & bit) !== 0, isChanged: (changed & bit) !== 0 }
+}
+
+/**
+ * Devices have other names now: the gap of a field that each is taken to have when it is heard for the first
+ * time. 0 unless most devices had the field.
+ */
+export function commonGap(devices: readonly StoredField[]): number {
+  const having = devices.filter(({ gap, run }) => gap > 0 && run <= gapsMax * gap)
+  return having.length >= devicesShare * devices.length ? Math.max(0, ...having.map(({ gap }) => gap)) : 0
+}
+
+// The devices of a source by name, in bounded memory.
+
+export type DeviceBounds = {
+  devicesMax: number
+  /** A record of a device beyond those. */
+  beyond: () => void
+}
+
+/** Where all places are taken, a device that was silent for this long loses its place to a new one. */
+const silentMs = 86_400_000
+/** The devices that were heard last. */
+const storedMax = 256
+
+export class WatchedDevices {
+  readonly #bounds: DeviceBounds
+  readonly #create: () => DeviceFields
+  readonly #devices = new Map<string, DeviceFields>()
+
+  constructor(bounds: DeviceBounds, create: () => DeviceFields) {
+    this.#bounds = bounds
+    this.#create = create
+  }
+
+  get(name: string): DeviceFields | undefined {
+    return this.#devices.get(name)
+  }
+
+  all(): Iterable<DeviceFields> {
+    return this.#devices.values()
+  }
+
+  /** Null where there is no room for another one. */
+  of(name: string, now: EpochMs): DeviceFields | null {
+    const known = this.#devices.get(name)
+    if (known !== undefined) return known
+    if (this.#devices.size >= this.#bounds.devicesMax && !this.#makeRoom(now)) {
+      this.#bounds.beyond()
+      return null
+    }
+    const device = this.#create()
+    this.#devices.set(name, device)
+    return device
+  }
+
+  /** Devices that had the field, counted to `most`. */
+  countHad(index: number, most = Infinity, heardAfter = 0): number {
+    let count = 0
+    for (const device of this.#devices.values()) {
+      if (count === most) break
+      if (device.heardAt > heardAfter && had(device, index)) count += 1
+    }
+    return count
+  }
+
+  stored(most = storedMax): (readonly [device: string, numbers: StoredNumbers])[] {
+    const last = [...this.#devices].sort(([, a], [, b]) => b.heardAt - a.heardAt).slice(0, most)
+    return last.map(([name, device]) => [name, numbersOf(device)])
+  }
+
+  /**
+   * Removes the first device if it was silent for a day. Otherwise it moves to the end and stays, so that
+   * invented names cannot replace devices that send.
+   */
+  #makeRoom(now: EpochMs): boolean {
+    const [first] = this.#devices
+    if (first === undefined) return false
+    const [name, device] = first
+    this.#devices.delete(name)
+    const isSilent = Math.abs(now - device.heardAt) > silentMs
+    if (!isSilent) this.#devices.set(name, device)
+    return isSilent
+  }
 }

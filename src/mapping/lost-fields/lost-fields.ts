@@ -19,8 +19,8 @@
 // the first record that has it, of one of the devices that lack it. After a week it is given up: they do
 // without it.
 //
-// While a field is lost, each record without it is kept, too (read/sent-in-part.ts); in a roll-out those of
-// the devices that have the other key.
+// While a field is lost, each record without it is kept, too (read/message-records.ts); in a roll-out those
+// of the devices that have the other key.
 //
 // What is known goes on over another mapping, also under another name of the source with the same topics, and
 // over restarts (device-records/field-records.ts). Where its devices are called otherwise, what most of them
@@ -29,26 +29,13 @@
 // Bounds: `devicesMax` devices of a source (one that was silent for a day makes room; further ones are
 // counted as `beyond`), 31 fields, 64 unread keys.
 
-import type { State, StateSource } from '../../domain/condition-state.ts'
+import type { State } from '../../domain/condition-state.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import { SourceFields, type NotedRecord } from './source-fields.ts'
-import type { StoredSource } from './stored-source.ts'
+import type { StoredSource } from './device-fields.ts'
 import type { WatchedFields } from './watched-fields.ts'
 
-export type LostFields = StateSource & {
-  /** For the next mapper. It goes on with what is known from its first record on. */
-  watch(sources: readonly WatchedSource[]): FieldWatch
-  /** For mappers of messages that were kept. */
-  readonly view: FieldView
-  /** Grows with each change that a restart must not lose. */
-  changes(): number
-  /** What is known, to go on with after a restart. */
-  save(): readonly StoredSource[]
-  /** What a process before knew. */
-  restore(stored: readonly StoredSource[]): void
-  /** Records of devices beyond the bound. */
-  beyond(): number
-}
+export type LostFields = ReturnType<typeof createLostFields>
 
 export type WatchedSource = { readonly name: string; readonly watched: WatchedFields }
 
@@ -68,20 +55,24 @@ export type FieldWatch = FieldView & {
   ): void
 }
 
-export function createLostFields({ devicesMax = 2048 } = {}): LostFields {
+export function createLostFields({ devicesMax = 2048 } = {}) {
   let sources = new Map<string, SourceFields>()
   let current: FieldWatch | null = null
   /** Until the first record. */
   let known: readonly StoredSource[] = []
+  /** Records of devices beyond the bound. */
   let beyond = 0
   let takeOvers = 0
+  /** For mappers of messages that were kept. */
   const view: FieldView = {
     lostBits: (source, device) => sources.get(source)?.lostBits(device) ?? 0,
     hasSince: (source, field, since) => sources.get(source)?.hasSince(field, since) === true,
   }
+  /** What is known, to go on with after a restart. */
   const save = () => [...sources.values()].map((own) => own.stored())
   return { watch, view, changes, save, restore, beyond: () => beyond, states }
 
+  /** For the next mapper. It goes on with what is known from its first record on. */
   function watch(next: readonly WatchedSource[]): FieldWatch {
     const watching: FieldWatch = {
       note(source, { device, family }, record) {
@@ -108,10 +99,12 @@ export function createLostFields({ devicesMax = 2048 } = {}): LostFields {
     for (const own of sources.values()) yield* own.states()
   }
 
+  /** Grows with each change that a restart must not lose. */
   function changes(): number {
     return [...sources.values()].reduce((sum, own) => sum + own.changes, takeOvers)
   }
 
+  /** What a process before knew. */
   function restore(stored: readonly StoredSource[]): void {
     if (current === null) known = stored
     const gone = new Set(stored.filter(({ name }) => !sources.has(name)))

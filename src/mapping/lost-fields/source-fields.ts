@@ -3,16 +3,22 @@
 import type { State } from '../../domain/condition-state.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { Place, RecordContext } from '../types.ts'
-import { had, missingGaps, newDevice, noteChange, noteHas, type DeviceFields } from './device-fields.ts'
 import {
+  had,
+  missingGaps,
+  newDevice,
+  noteChange,
+  noteHas,
   commonGap,
   storedField,
+  WatchedDevices,
+  type DeviceFields,
   type FieldState,
   type LostField,
   type StoredField,
   type StoredSource,
-} from './stored-source.ts'
-import { WatchedDevices, type DeviceBounds } from './watched-devices.ts'
+  type DeviceBounds,
+} from './device-fields.ts'
 import type { WatchedFields } from './watched-fields.ts'
 
 export type NotedRecord = Place & Pick<RecordContext, 'present' | 'judged' | 'arrivedAt'>

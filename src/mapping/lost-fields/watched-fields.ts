@@ -9,7 +9,7 @@
 import { hash } from 'node:crypto'
 import type { SourceConfig } from '../config.ts'
 import { fieldNear, plainKey } from '../fields/field-names.ts'
-import { NoResult } from '../path/no-result.ts'
+import { NoResult } from '../path/value.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { compilePaths, type Read } from '../path/path.ts'
 import { pathsReadBy, readsPrevious } from '../path/paths-used.ts'
@@ -29,7 +29,7 @@ export type WatchedFields = {
   readonly names: readonly string[]
   /** The same: each changes with the options of its field, and with those that decide what a record is. */
   readonly fingerprints: readonly string[]
-  /** The same: the smallest gap (field-weight.ts). The first record has no previous value. */
+  /** The same: the smallest gap. The first record has no previous value. */
   readonly gapsMin: readonly number[]
   /** Fields that depend on the family of the device. */
   readonly familyBits: number

@@ -3,9 +3,8 @@
 //   remembered-values.ts   the last lock, fix and ignition, for messages that do not repeat them
 //   previous-values.ts     what the record before had, for differences
 //   counter-memory.ts      jumps and falls of odometer and engine hours
-//   judged-counters.ts     which signals of a source are judged so
 //   swapped-positions.ts   latitude and longitude swapped, by the fleet (not durable)
-//   device-memory.ts       the types             memory-codec.ts   the stored form
+//   memory-codec.ts        the stored form
 //
 // Guarantees
 //   Durable   a change is a write that is committed with the message that caused it. After a failed write
@@ -27,12 +26,13 @@ import type { DeviceEntry } from '../devices/devices.ts'
 import { ownerOf, ownerParts } from '../state/source-state.ts'
 import type { StateWrite } from '../types.ts'
 import {
+  decodeMemory,
+  encodeMemory,
   previousTextMax,
+  type RememberedValue,
   type CounterState,
   type DeviceMemory,
-  type RememberedValue,
 } from './device-memory.ts'
-import { decodeMemory, encodeMemory } from './memory-codec.ts'
 
 /**
  * Also its own write: encoded once for all messages that are committed together, and once more when the spool
@@ -73,41 +73,16 @@ class Stored implements DeviceMemory {
 const noValues = new Map<string, RememberedValue>()
 
 /** What a source remembers of a device: values, counters, and previous values. */
-export type MemorySource = {
+type MemorySource = {
   readonly name: string
   readonly remember: { readonly names: readonly string[] } | null
   readonly counters: readonly unknown[] | null
   readonly previous: { readonly names: ReadonlySet<string> } | null
 }
 
-export type MemoryCounters = { devices: number; evictions: number; damaged: number }
+type Forgotten = { values: number; writes: readonly StateWrite[] }
 
-export type Forgotten = { values: number; writes: readonly StateWrite[] }
-
-export type Memory = {
-  /** What is remembered of a device, new where nothing is. Null where its name is too long for a key. */
-  of(source: string, entry: DeviceEntry): DeviceMemory | null
-  /** The same without adding one. */
-  known(source: string, entry: DeviceEntry): DeviceMemory | null
-  /** Adds it to the writes. */
-  changed(memory: DeviceMemory): void
-  /**
-   * The changes since the last call; null for none. They are to be taken before the next message. A device
-   * whose write waits in the spool is not among them.
-   */
-  takeWrites(): readonly StateWrite[] | null
-  /** Entries to be deleted wait. */
-  hasCleanup(): boolean
-  takeCleanup(): readonly StateWrite[]
-  /**
-   * Forgets a device, or one signal or value of it, in all sources. Returns what makes it durable, and how
-   * many values were forgotten.
-   */
-  forget(device: string, signal: string | null): Forgotten
-  restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
-  entries(): Iterable<[key: string, value: Buffer]>
-  counters(): MemoryCounters
-}
+export type Memory = ReturnType<typeof createMemory>
 
 /** The start of the keys. */
 export const memoryKeyHead = 'memory '
@@ -127,7 +102,7 @@ const previousBytes = 48 + 2 * previousTextMax
 /** About 120,000 devices with odometer and engine hours; less than half of what the state may take. */
 const bytesMaxDefault = 32 * 1024 * 1024
 
-export function createMemory(sources: readonly MemorySource[], bytesMax = bytesMaxDefault): Memory {
+export function createMemory(sources: readonly MemorySource[], bytesMax = bytesMaxDefault) {
   const remembering = sources.filter(
     ({ remember, counters, previous }) => remember !== null || counters !== null || previous !== null,
   )
@@ -147,9 +122,12 @@ export function createMemory(sources: readonly MemorySource[], bytesMax = bytesM
   let damaged = 0
   return {
     of,
-    known: (source, entry) => devices.get(keyOf(source, entry)) ?? null,
+    /** The same without adding one. */
+    known: (source: string, entry: DeviceEntry): DeviceMemory | null =>
+      devices.get(keyOf(source, entry)) ?? null,
     changed,
     takeWrites,
+    /** Entries to be deleted wait. */
     hasCleanup() {
       return cleanup.length > 0
     },
@@ -168,6 +146,7 @@ export function createMemory(sources: readonly MemorySource[], bytesMax = bytesM
     return (heads.get(source) ?? '') + ownerOf(device, provider)
   }
 
+  /** What is remembered of a device, new where nothing is. Null where its name is too long for a key. */
   function of(source: string, entry: DeviceEntry): DeviceMemory | null {
     const cached = entry.memory as Stored | null
     if (cached !== null && cached.inUse) {
@@ -200,6 +179,7 @@ export function createMemory(sources: readonly MemorySource[], bytesMax = bytesM
     return sourcesByName.get(name) ?? { name, remember: null, counters: null, previous: null }
   }
 
+  /** Adds it to the writes. */
   function changed(memory: DeviceMemory): void {
     const stored = memory as Stored
     if (stored.isWaiting || stored.changed) return
@@ -207,6 +187,10 @@ export function createMemory(sources: readonly MemorySource[], bytesMax = bytesM
     changes.push(stored)
   }
 
+  /**
+   * The changes since the last call; null for none. They are to be taken before the next message. A device
+   * whose write waits in the spool is not among them.
+   */
   function takeWrites(): readonly StateWrite[] | null {
     if (changes.length === 0 && bytes <= bytesMax) return null
     const first = changes[0]
@@ -241,6 +225,10 @@ export function createMemory(sources: readonly MemorySource[], bytesMax = bytesM
     }
   }
 
+  /**
+   * Forgets a device, or one signal or value of it, in all sources. Returns what makes it durable, and how
+   * many values were forgotten.
+   */
   function forget(device: string, signal: string | null): Forgotten {
     const writes: StateWrite[] = []
     let values = 0

@@ -1,7 +1,7 @@
 // path-eval.ts: the steps of a path as closures. A path of plain keys, which nearly all are, costs one call
 // for each key.
 
-import { NoResult } from './no-result.ts'
+import { NoResult } from './value.ts'
 import { assertNever } from '../../std/assert.ts'
 
 export type Step =

@@ -26,9 +26,8 @@
 import { assertNever } from '../../std/assert.ts'
 import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
 import { compileSteps, type Path, type Step } from './path-eval.ts'
-import { stepsText } from './path-text.ts'
-import { previousIn } from './previous-record.ts'
 import type { Place, Up } from '../types.ts'
+import type { EpochMs } from '../../std/clock.ts'
 
 export type { Path } from './path-eval.ts'
 
@@ -222,4 +221,58 @@ export function firstPresent(reads: readonly Read[]): Read {
     }
     return undefined
   }
+}
+
+// The steps of a path as they are written in the config.
+
+/** `start`: what the path begins with, such as `$up`; '' for a path of the record. */
+export function stepsText(start: string, steps: readonly Step[]): string {
+  let text = start
+  for (const step of steps) {
+    if (step.kind === 'element') text += `[${step.index}]`
+    else if (step.kind === 'select') text += `[${step.key}=${step.value}]`
+    else {
+      const plain = step.kind === 'key' ? keyText(step.key) : functionText(step)
+      text += text === '' ? plain : `.${plain}`
+    }
+  }
+  return text
+}
+
+function functionText(step: Exclude<Step, { kind: 'key' | 'element' | 'select' }>): string {
+  return step.kind === 'split' ? `$split(${JSON.stringify(step.separator)})` : `$${step.kind}()`
+}
+
+function keyText(key: string): string {
+  const isPlain = /^\$?[A-Za-z_][\w-]*$/.test(key) && key !== '$up' && key !== '$previous'
+  return isPlain ? key : JSON.stringify(key)
+}
+
+// What paths that begin with `$previous` read: values of the newest earlier record of the
+// device. They are put on the record at hand under a symbol, so that they are no key of the message, and no
+// message can have them.
+
+/** By the path of the value, such as `$previous.odo`. */
+export type PreviousValues = ReadonlyMap<string, { readonly time: EpochMs; readonly value: unknown }>
+
+/** The time of the newest earlier record, in milliseconds. */
+export const previousTimeName = '$previous.$time'
+
+const key = Symbol('previous')
+
+type Carrier = { [key]?: PreviousValues | null }
+
+/** A record that is no object has none. */
+export function setPrevious(record: unknown, values: PreviousValues | null): void {
+  if (typeof record === 'object' && record !== null && Object.isExtensible(record))
+    (record as Carrier)[key] = values
+}
+
+/** All of a record; null where there are none. */
+export function previousValuesOf(record: unknown): PreviousValues | null {
+  return typeof record === 'object' && record !== null ? ((record as Carrier)[key] ?? null) : null
+}
+
+function previousIn(record: unknown, name: string): unknown {
+  return previousValuesOf(record)?.get(name)?.value
 }

@@ -32,22 +32,7 @@ export type Suspects = {
   swapped: ReadonlyMap<string, { device: string; devices: number }>
 }
 
-export type SuspectDevices = {
-  /** Counts a value that was not plausible; `key` is `source|field|why`. */
-  implausible(entry: Watched, key: string, at: EpochMs): void
-  /** Counts a value that was left out. */
-  omitted(entry: Watched, key: string, at: EpochMs): void
-  /** Compares a position with those of the fleet. */
-  isSwapped(source: string, entry: Watched, place: Place, at: EpochMs): boolean
-  suspects(now: EpochMs): Suspects
-  counters(): WatchedCounters
-}
-
-/**
- * Devices with such values, and those that look swapped; devices that make up the fleet; values and
- * comparisons of devices beyond these bounds.
- */
-export type WatchedCounters = { devices: number; swapped: number; fleet: number; beyond: number }
+export type SuspectDevices = ReturnType<typeof createSuspectDevices>
 
 type Window = {
   since: EpochMs
@@ -67,14 +52,15 @@ const shareMin = 0.5
 /** Values of a working device are left out for other reasons: placeholders, a fix that is repeated. */
 const faults = new Set(['not a number', 'not exact', 'negative', 'out of range'])
 
-export function createSuspectDevices(devicesMax = 2048): SuspectDevices {
+export function createSuspectDevices(devicesMax = 2048) {
   const windows = new Map<Watched, Window>()
   const fleet = createSwappedPositions()
   const swappedIn = new Map<Watched, { source: string; at: EpochMs }>()
   let beyond = 0
   return {
     implausible,
-    omitted(entry, key, at) {
+    /** Counts a value that was left out. */
+    omitted(entry: Watched, key: string, at: EpochMs) {
       if (faults.has(key.slice(key.lastIndexOf('|') + 1))) implausible(entry, key, at)
     },
     isSwapped,
@@ -82,6 +68,7 @@ export function createSuspectDevices(devicesMax = 2048): SuspectDevices {
     counters,
   }
 
+  /** Counts a value that was not plausible; `key` is `source|field|why`. */
   function implausible(entry: Watched, key: string, at: EpochMs): void {
     let window = windows.get(entry)
     if (window === undefined) {
@@ -95,6 +82,7 @@ export function createSuspectDevices(devicesMax = 2048): SuspectDevices {
     window.counts.set(key, (window.counts.get(key) ?? 0) + 1)
   }
 
+  /** Compares a position with those of the fleet. */
   function isSwapped(source: string, entry: Watched, place: Place, at: EpochMs): boolean {
     const looksSwapped = fleet.isSwapped(entry.device, place.latitude, place.longitude)
     if (!looksSwapped) swappedIn.delete(entry)
@@ -103,7 +91,11 @@ export function createSuspectDevices(devicesMax = 2048): SuspectDevices {
     return looksSwapped
   }
 
-  function counters(): WatchedCounters {
+  /**
+   * Devices with such values, and those that look swapped; devices that make up the fleet; values and
+   * comparisons of devices beyond these bounds.
+   */
+  function counters() {
     const { devices, beyond: notInFleet } = fleet.counters()
     return {
       devices: windows.size,

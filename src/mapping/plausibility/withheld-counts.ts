@@ -8,28 +8,22 @@ import type { WithheldValue } from '../../domain/payload.ts'
 import { createCache } from '../bounded-cache.ts'
 import type { Finding } from '../types.ts'
 
-export type WithheldCounts = {
-  /** Keyed `source|field|why`. */
-  readonly omitted: Map<string, number>
-  readonly flagged: Map<string, number>
-  /** `device` is '' where it is not known. `ofDevice` says more, and is counted for the device alone. */
-  omit(device: string, key: string, ofDevice?: string): void
-  implausible(device: string, finding: Pick<Finding, 'key' | 'isSent'>, value: number | null): void
-  ofDevice(device: string): readonly WithheldValue[]
-}
+export type WithheldCounts = ReturnType<typeof createWithheldCounts>
 
 const devicesMax = 16_384
 const keysMax = 32
 
 type Count = { count: number; isSent: boolean; lastValue: number | null }
 
-export function createWithheldCounts(): WithheldCounts {
+export function createWithheldCounts() {
   const omitted = new Map<string, number>()
   const flagged = new Map<string, number>()
   const devices = createCache<Map<string, Count>>(devicesMax)
   return { omitted, flagged, omit, implausible, ofDevice }
 
+  /** `device` is '' where it is not known. `ofDevice` says more, and is counted for the device alone. */
   function omit(device: string, key: string, ofDevice = key): void {
+    /** Keyed `source|field|why`. */
     omitted.set(key, (omitted.get(key) ?? 0) + 1)
     count(device, ofDevice, false, null)
   }

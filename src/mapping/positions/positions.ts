@@ -18,13 +18,12 @@
 //
 // Never a position of the tracker: gateways, geofences, the last position after a failed fix, whole degrees
 // with their minutes beside them (lat_deg, lat_min), coordinates that say that there is no position
-// (blank-coordinates.ts). Two numbers in a list named `coordinates` without the type Point can be meant both
+// (position-pairs.ts). Two numbers in a list named `coordinates` without the type Point can be meant both
 // ways, and are taken only where one of them must be the longitude.
 
 import { isRecord } from '../path/path-eval.ts'
 import { numberIn } from '../path/value.ts'
-import { isBlank, isUsable } from './blank-coordinates.ts'
-import { pairIn } from './position-pairs.ts'
+import { isBlank, isUsable, pairIn } from './position-pairs.ts'
 import { inheritedMarks, marksIn, noMarks, type Marks, type OnRead } from './position-marks.ts'
 import { roleOf } from './position-names.ts'
 

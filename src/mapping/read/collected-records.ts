@@ -1,14 +1,13 @@
 // collected-records.ts: reads records that were collected from several messages, when they close (../state/).
 
-import { admitted, isWanted } from './admission.ts'
+import { admitted, isWanted, readRecord, type ReadDeps } from './read.ts'
 import type { SourcePlan } from '../compile/source-plan.ts'
 import { limitRejection, withinLimit } from '../expression/expression.ts'
 import { recall } from '../filters/filters.ts'
 import { noteRemembered } from '../filters/remembered-values.ts'
 import type { CollectedReader } from '../state/record-closing.ts'
 import type { DeviceNotes } from '../types.ts'
-import { readRecord, type ReadDeps } from './read.ts'
-import { hintedRejection } from './refusal-hint.ts'
+import { hintedRejection } from './map-result.ts'
 import { Reading, type Counts, type MessageAt } from './reading.ts'
 
 type Deps = {

@@ -3,7 +3,7 @@
 //
 // Each record of a list stands alone: good ones become payloads, and bad ones are kept with the message
 // (map-result.ts), so that one vehicle never holds the others. A message that was kept for some of its
-// records is mapped for these alone. What lacks a lost field is sent and kept (sent-in-part.ts).
+// records is mapped for these alone. What lacks a lost field is sent and kept.
 
 import type { Message, RecordMark } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
@@ -19,7 +19,7 @@ import { rootOf } from '../routing/source-choice.ts'
 import type { MappingState, Pending, Taken } from '../state/state.ts'
 import type { Decoded, MapResult, Place, Rejection } from '../types.ts'
 import { identityOfDigest, nameOf, payloadOf } from '../write.ts'
-import { admitRecord, deviceNameIn } from './admission.ts'
+import { admitRecord, deviceNameIn, readRecord, type ReadDeps } from './read.ts'
 import {
   changedRecord,
   ignored,
@@ -29,13 +29,12 @@ import {
   markOf,
   rejected,
   unlisted,
+  hintedRejection,
   type IsUnlisted,
   type KeptRejection,
 } from './map-result.ts'
-import { readRecord, type ReadDeps } from './read.ts'
-import { hintedRejection } from './refusal-hint.ts'
 import { Reading, type Counts, type MessageAt } from './reading.ts'
-import { partOf, rejectionOf, remainderOf, waits } from './sent-in-part.ts'
+import { position, type WatchedFields } from '../lost-fields/watched-fields.ts'
 
 export type MessageRecordsDeps = {
   counts: Counts
@@ -301,4 +300,55 @@ const nothing: Place = { record: undefined, root: undefined, up: undefined, capt
 function timeMark({ isStoredTime, time }: Reading, { serial = 0, stored }: Message): string {
   if (isStoredTime) return numbered('stored', stored?.serial ?? 0)
   return Number.isNaN(time) ? numbered('arrival', serial) : ']'
+}
+
+// Records that lack a field which is lost (lost-fields/): what they have is sent, and the
+// message is kept, too, with the names of the fields that were sent and of those that are lost. Mapped again,
+// only fields that were not sent are read of it, so that nothing is sent twice. It stays until it has given
+// all fields that were lost, or until devices of its source have sent the others again: then it has none.
+
+/** What a record was sent with, and what it lacks. */
+type SentInPart = Required<Pick<RecordMark, 'sent' | 'lost'>>
+
+/** For the record at hand, which was read; null where it lacks nothing that is lost. */
+function partOf(
+  { name, watched }: SourcePlan,
+  { present, judged }: Pick<Reading, 'present' | 'judged'>,
+  device: string | undefined,
+  view: FieldView | null,
+  isSent: boolean,
+): SentInPart | null {
+  const lost = (view?.lostBits(name, device) ?? 0) & judged & ~present
+  return lost === 0 ? null : { sent: isSent ? watched.namesOf(present) : [], lost: watched.namesOf(lost) }
+}
+
+/** What remains of a record that was sent in part, after it was read again; null where nothing does. */
+function remainderOf(
+  { name, watched }: SourcePlan,
+  { present, judged, arrivedAt }: Pick<Reading, 'present' | 'judged' | 'arrivedAt'>,
+  view: FieldView | null,
+  { sent = [], lost = [] }: Pick<RecordMark, 'sent' | 'lost'>,
+): SentInPart | null {
+  // It could not be read.
+  if (judged === 0) return { sent, lost }
+  const found = presentNames(watched, present)
+  const left = lost.filter(
+    (field) => !found.includes(field) && view?.hasSince(name, field, arrivedAt) !== true,
+  )
+  return left.length === 0 ? null : { sent: [...sent, ...found], lost: left }
+}
+
+function presentNames(watched: WatchedFields, present: number): readonly string[] {
+  return present === 0 ? [] : watched.namesOf(present)
+}
+
+function rejectionOf({ lost }: SentInPart): KeptRejection {
+  const what = lost.map((field) => (field === position ? 'a position' : `the ${field}`)).join(', ')
+  const detail = `It was sent without ${what}: the source found none in its messages then.`
+  return { kind: 'refused', reason: 'FIELD_LOST', detail }
+}
+
+/** What is missing of a record that was sent is neither thinned nor merged. */
+function waits({ thin, merge }: SourcePlan, mark: RecordMark | undefined): boolean {
+  return (thin !== null || merge !== null) && mark?.sent === undefined
 }

@@ -1,10 +1,8 @@
 // read.ts: from a record of a message to what is stored and written of it, the entry file of the folder.
 //
 //   message-records.ts   a message as records, and the results of its records as one result
-//   admission.ts         whether a record and its device are mapped at all
 //   reading.ts           what is known of one record, while it is read and judged
-//   map-result.ts        results without a payload; sent-in-part.ts: records that lack a lost field
-//   refusal-hint.ts      what a dead letter says about a value that is missing
+//   map-result.ts        results without a payload, and what a dead letter says about a value that is missing
 //
 // The parts of the plan of its source run in the order in which they decide, between the filters
 // (../filters/filters.ts). What follows from memory is no part of the name: the same message has the same
@@ -18,8 +16,13 @@ import { readPosition, takeTimeOfOldFix } from '../filters/fix.ts'
 import { position } from '../lost-fields/watched-fields.ts'
 import { timeOfRecord } from '../filters/record-time.ts'
 import type { FieldWatch } from '../lost-fields/lost-fields.ts'
-import type { SourceRuntime } from '../routing/routing.ts'
+import type { Route, SourceRuntime } from '../routing/routing.ts'
 import type { Reading } from './reading.ts'
+import { quote } from '../../std/quote.ts'
+import { deviceNamed } from '../devices/device-rule.ts'
+import { withinLimit } from '../expression/expression.ts'
+import { isRecord } from '../path/path-eval.ts'
+import { notAnObject } from './map-result.ts'
 
 export type ReadDeps = FilterDeps & {
   checkTime: ClockCheck['checkTime']
@@ -118,4 +121,56 @@ function noteRead(reading: Reading, { watched }: SourcePlan, entry: DeviceEntry)
     const taken = oldTime ?? moment - oldAgeMs
     notes.readPosition(entry, taken, reading.isCurrentFix, reading)
   }
+}
+
+// Decides whether a record and its device are mapped.
+
+/** The device of a record; null where the record was rejected. `broken`: records that could not be read. */
+export function admitRecord(
+  { runtime, entry, provider }: Route,
+  reading: Reading,
+  broken: ReadonlyMap<unknown, string> | undefined,
+): DeviceEntry | null {
+  const { source, devices } = runtime
+  const { record, at } = reading
+  const fault = broken?.get(record)
+  if (fault !== undefined) return reading.refuse('NOT_JSON', fault)
+  if (!isRecord(record)) return reading.refuse('NOT_AN_OBJECT', notAnObject(source, record))
+  const damage = reading.badByteAt === 0 ? null : source.findDamage(reading)
+  if (damage !== null) return reading.refuse('NOT_UTF8', damage)
+  for (const { holds, reason, detail } of source.refuse)
+    if (holds(reading)) {
+      reading.refusedBy = reason
+      reading.rejection = { kind: 'refused', reason, detail }
+      return null
+    }
+  // Collected values are judged when their record is complete.
+  if (source.coalesce === null && !isWanted(reading, source.when)) return null
+  if (entry) return admitted(entry, reading)
+  const name = deviceNamed(source.device, reading)
+  if (name === null) return null
+  const named = devices.entryOf(name, provider)
+  at.owner = named
+  at.notes?.heard(named)
+  return admitted(named, reading)
+}
+
+/** The name of the device, also of a record that is rejected; null where there is none. */
+export function deviceNameIn({ device }: SourcePlan, reading: Reading): string | null {
+  return withinLimit(() => deviceNamed(device, reading)) ?? null
+}
+
+/** False where `when` does not hold: the record is ignored. */
+export function isWanted(reading: Reading, when: Route['runtime']['source']['when']): boolean {
+  if (when === null) return true
+  reading.isWanted = when.holds(reading)
+  if (!reading.isWanted) reading.ignore(when.reason)
+  return reading.isWanted
+}
+
+/** A payload of a provider that is not in the config would never be sent. Null where it was refused. */
+export function admitted(entry: DeviceEntry, reading: Reading): DeviceEntry | null {
+  reading.entry = entry
+  if (entry.deliverable || entry.ignored) return entry
+  return reading.refuse('UNKNOWN_PROVIDER', `The config has no provider ${quote(entry.provider, 80)}.`)
 }

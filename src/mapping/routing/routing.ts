@@ -8,7 +8,7 @@
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'
-import { bothOf, createCache, sumOf, type Cache, type CacheCounters } from '../bounded-cache.ts'
+import { bothOf, createCache, sumOf, type Cache } from '../bounded-cache.ts'
 import { createSizedCache, type SizedCache } from '../sized-cache.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import { createDeviceEntries, type DeviceEntries, type DeviceEntry } from '../devices/devices.ts'
@@ -53,15 +53,7 @@ export type Route = {
 
 export type Routed = Route | { runtime: null }
 
-export type Routing = {
-  runtimes: readonly SourceRuntime[]
-  /** `from`: the message source; undefined or null: see `unnamedFrom`. */
-  /** That of the first source with the topic. */
-  routeOf(topic: string, from?: string | null): Routed
-  /** Null where the source does not have the topic of the message. */
-  routeOfSource(name: string, message: Pick<Message, 'topic' | 'from'>): Route | null
-  counters(): { topics: CacheCounters; devices: CacheCounters }
-}
+export type Routing = ReturnType<typeof createRouting>
 
 /**
  * Of the topics and of the devices that are cached, in sum (sized-cache.ts). There is room for about 140,000
@@ -104,7 +96,7 @@ type Options = {
 export function createRouting(
   { devices }: { devices: DeviceTable },
   { sources, providers, unnamedFrom = null }: Options,
-): Routing {
+) {
   const excluders = sources.map(({ exclude }) => compileTopics(exclude))
   const bytesMax = Math.floor(deviceBytesMax / Math.max(1, sources.length))
   const runtimes = sources.map((source): SourceRuntime => ({
@@ -142,11 +134,13 @@ export function createRouting(
     }
   }
 
+  /** That of the first source with the topic. */
   function routeOf(topic: string, from?: string | null): Routed {
     const topics = from === undefined || from === null ? unnamed : (topicsOf.get(from) ?? elsewhere)
     return topics.routes.get(topic) ?? topics.refused.get(topic) ?? findRoute(topics, topic)
   }
 
+  /** Null where the source does not have the topic of the message. */
   function routeOfSource(name: string, { topic, from }: Pick<Message, 'topic' | 'from'>): Route | null {
     const first = routeOf(topic, from)
     let route = first.runtime === null ? null : first
@@ -187,7 +181,7 @@ export function createRouting(
     return { runtime, captures, excluded, owner, provider, entry, decode, next }
   }
 
-  function counters(): ReturnType<Routing['counters']> {
+  function counters() {
     const all = new Set([...topicsOf.values(), elsewhere, unnamed])
     return {
       topics: sumOf([...all].map(({ routes, refused }) => bothOf(routes.counters(), refused.counters()))),

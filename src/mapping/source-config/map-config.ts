@@ -2,8 +2,7 @@
 
 import { z } from 'zod'
 import { angleUnits, signalUnits, speedUnits } from '../fields/units.ts'
-import { constant, foundShape, scaling, unitsOf } from './field-config.ts'
-import { paths, text } from './path-options.ts'
+import { constant, foundShape, scaling, unitsOf, paths, text } from './path-options.ts'
 import { mapTime } from './time-config.ts'
 import { quantityOption } from '../plausibility/plausibility-config.ts'
 

@@ -3,16 +3,96 @@
 
 import { z } from 'zod'
 import { recordsMost } from '../path/record-selection.ts'
-import { bodyFields } from './body-config.ts'
 import { fixSchema, previousSchema, rememberSchema } from './fix-config.ts'
 import { mapSchema } from './map-config.ts'
 import { foundBy, pathOption, paths, text } from './path-options.ts'
-import { secret } from '../../std/schema.ts'
+import { secret, size, duration } from '../../std/schema.ts'
 import { keysMax } from '../extract/secretbox.ts'
-import { merge, thin, windowOf } from './thin-config.ts'
 import { deviceZone, timeShape } from './time-config.ts'
 import { plausibilitySchema } from '../plausibility/plausibility-config.ts'
 import { extractSchema } from '../extract/extract-config.ts'
+import { compressions } from '../body/body.ts'
+import { usualLimits } from '../body/body-limits.ts'
+import { encodingNames, encodingsDescription } from '../encodings/encodings.ts'
+import { charsets } from '../body/body-kinds.ts'
+
+// The options of a source for the bytes of its messages.
+
+const bodyFields = {
+  encoding: z.enum(encodingNames).default('json').describe(`Format of the message. ${encodingsDescription}`),
+  compression: z
+    .enum(compressions)
+    .optional()
+    .describe(
+      'How the message is compressed, whatever its encoding is: `deflate` is zlib without its header. With gzip ' +
+        'and zlib a message that is not compressed is read too. Payloads of Sparkplug and Kura say it themselves.',
+    ),
+  charset: z
+    .enum(charsets)
+    .optional()
+    .describe(
+      'Charset of a text, such as JSON or CSV. Default: UTF-8, and UTF-16 where a byte order mark says so. `latin1` ' +
+        'has the signs of windows-1252 too. Without it, a byte that is not UTF-8 makes the message a dead letter ' +
+        '(NOT_UTF8) only where it is in a value that the source reads.',
+    ),
+  max_unpacked_bytes: size({ minBytes: 1024, maxBytes: 64 * 1024 ** 2 })
+    .prefault(`${usualLimits.unpackedBytesMax / 1024}KiB`)
+    .describe(
+      'Size of a message after it was unpacked, also of one of Sparkplug or Kura. A larger one becomes a dead letter ' +
+        '(TOO_LARGE). A few bytes can unpack to a thousand times as many, which hold up all other messages while ' +
+        'they are read.',
+    ),
+}
+
+// The schema of the options `thin` and `merge` of a source.
+
+const windowOf = () => duration({ minMs: 1, maxMs: 3_600_000 })
+
+const thin = z
+  .strictObject({
+    every: windowOf()
+      .optional()
+      .describe(
+        'A payload passes when its device time is at least this much later than that of the last payload.',
+      ),
+    distance: z
+      .number()
+      .positive()
+      .max(1e6)
+      .optional()
+      .describe(
+        'A payload passes when the asset has moved at least this far since the last payload, in metres.',
+      ),
+    heading: z
+      .number()
+      .positive()
+      .max(180)
+      .optional()
+      .describe(
+        'A payload passes when the heading has changed by at least this since the last payload, in ' +
+          'degrees.',
+      ),
+    signal: z
+      .boolean()
+      .default(false)
+      .describe('A payload passes when a signal or extra field differs from the last payload.'),
+  })
+  .describe(
+    'Fewer payloads: a payload that passes none of these rules is ignored and counted as `thinned`. A ' +
+      'payload always passes when the asset starts or stops moving, and when it is older than the last one.',
+  )
+
+const merge = z
+  .strictObject({
+    group: text(64).describe('Name of the group. Sources with the same group make one payload per asset.'),
+    window: windowOf()
+      .prefault('10s')
+      .describe('How long the data of one source waits for the data of the other sources.'),
+  })
+  .describe(
+    'Joins the data of several sources about one asset: the position from one, the odometer from ' +
+      'another. If the data of only one source has arrived when the window ends, it is sent alone.',
+  )
 
 /** A value for devices without it in the device table. */
 const unlessListed = (what: string) =>

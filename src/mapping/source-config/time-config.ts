@@ -4,8 +4,7 @@
 import { z } from 'zod'
 import { timeFormats } from '../times/times.ts'
 import { isZoneName, zoneProblem } from '../times/zones.ts'
-import { fieldWhen } from './field-config.ts'
-import { absent, expr, path, paths, text } from './path-options.ts'
+import { fieldWhen, absent, expr, path, paths, text } from './path-options.ts'
 
 /** One format, or several of which the first that can read the time counts. */
 const timeFormatOption = () => z.union([z.enum(timeFormats), z.array(z.enum(timeFormats)).min(1).max(8)])

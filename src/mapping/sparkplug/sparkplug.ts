@@ -33,14 +33,13 @@ import type {
   Decoded,
   DecodeWithMemory,
   Encoding,
-  StateWrite,
   StatefulDecoded,
   StatefulDecoder,
+  StateWrite,
 } from '../types.ts'
 import { birthKeyHead, createBirths, type Node } from './sparkplug-births.ts'
 import { recordsOf, type Records } from './sparkplug-records.ts'
 import { tableOf, type BirthNumber } from './sparkplug-table.ts'
-import { sparkplugTopicOf, type SparkplugTopic } from './sparkplug-topic.ts'
 import { valueOf, wireKindOf } from './sparkplug-value.ts'
 import { encodeRebirth, readPayload, type WirePayload } from './sparkplug-wire.ts'
 
@@ -58,7 +57,7 @@ export type SparkplugOptions = {
   limits?: BodyLimits
 }
 
-export type SparkplugDecoder = Omit<StatefulDecoder, 'counters'> & { counters(): SparkplugCounters }
+type SparkplugDecoder = Omit<StatefulDecoder, 'counters'> & { counters(): SparkplugCounters }
 
 type SparkplugCounters = ReturnType<ReturnType<typeof createBirths>['counters']> & {
   /** Sequence numbers that were missed. */
@@ -227,4 +226,42 @@ function birthNumberIn(payload: WirePayload): BirthNumber {
     ? unsignedOf(metric.longValue)
     : valueOf(metric, 'whole', metric.datatype)
   return typeof value === 'boolean' ? null : (value ?? null)
+}
+
+// The parts of a topic of Sparkplug B (specification 3.0, chapter 4).
+//
+//   spBv1.0/{group}/NBIRTH|NDATA|NDEATH|NCMD/{node}
+//   spBv1.0/{group}/DBIRTH|DDATA|DDEATH|DCMD/{node}/{device}
+//   spBv1.0/STATE/{host}   or   STATE/{host}, as before version 3
+//
+// Levels in front are skipped: a bridge may put the name of a broker there.
+
+const namespace = 'spBv1.0'
+
+type SparkplugTopic = {
+  /** STATE: whether a host application is there. */
+  verb: 'BIRTH' | 'DATA' | 'DEATH' | 'CMD' | 'STATE'
+  /** `group/node`. */
+  nodeName: string
+  /** '' for messages of the node itself. */
+  device: string
+  /** Where a command to the node is published. */
+  commandTopic: string
+}
+
+const verbOf = /^([ND])(BIRTH|DATA|DEATH|CMD)$/
+const ofHost: SparkplugTopic = { verb: 'STATE', nodeName: '', device: '', commandTopic: '' }
+
+/** Null where the topic is not a topic of Sparkplug B. */
+export function sparkplugTopicOf(topic: string): SparkplugTopic | null {
+  const levels = topic.split('/')
+  const start = levels.indexOf(namespace)
+  if (start === -1) return levels.length === 2 && levels[0] === 'STATE' ? ofHost : null
+  const own = levels.slice(start + 1)
+  const [group = '', word = '', node = '', device = ''] = own
+  if (own.length === 2 && group === 'STATE') return ofHost
+  const [, of, verb] = verbOf.exec(word) ?? []
+  if (own.length !== (of === 'N' ? 3 : 4) || verb === undefined || own.includes('')) return null
+  const commandTopic = [...levels.slice(0, start + 1), group, 'NCMD', node].join('/')
+  return { verb: verb as SparkplugTopic['verb'], nodeName: `${group}/${node}`, device, commandTopic }
 }

@@ -45,9 +45,15 @@ import {
   frameBytesMax,
   hasReading,
   newRecord,
+  storedFormOf,
   type OpenRecord,
   type Value,
 } from './open-record.ts'
+import type { Read } from '../path/path.ts'
+import type { UnmappableReason } from '../reasons.ts'
+import type { Place, Rejection } from '../types.ts'
+import type { ReadTime } from '../times/times.ts'
+import { zoneAdvice, zoneMissing, type Zone } from '../times/zones.ts'
 
 export type CoalesceRules = {
   /** Without all of these a record is incomplete. A null value does not count. */
@@ -86,38 +92,12 @@ export type ClosedRecord = {
 /** The changes of a step: records that closed, and the entries to write (null: to delete) by owner. */
 export type Step = { closed: ClosedRecord[]; writes: Map<string, Buffer | null> }
 
-export type Coalescer = {
-  /** Whether a record can have the value at all. */
-  fits(name: string, text: string): boolean
-  add(owner: string, value: Value, step: Step): 'taken' | 'duplicate'
-  /** Closes the records whose window is over. */
-  tick(nowMs: EpochMs, step: Step): void
-  nextTickAt(): EpochMs | null
-  /** Replaces all records by stored ones; reports those that cannot be read. */
-  restore(
-    entries: Iterable<[owner: string, bytes: Buffer]>,
-    damaged: (owner: string, why: string) => void,
-  ): void
-  /** All records in their stored form. */
-  entries(): Iterable<[owner: string, bytes: Buffer]>
-  counters(): CoalesceCounters
-}
-
-export type CoalesceCounters = {
-  /** Open now. */
-  records: number
-  messages: number
-  bytes: number
-  /** Since start. */
-  values: number
-  duplicates: number
-  closed: Readonly<Record<WhyClosed, number>>
-}
+export type Coalescer = ReturnType<typeof createCoalescer>
 
 const closedPerTickMax = 1000
 const closedBytesMax = 1024 * 1024
 
-export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): Coalescer {
+export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds) {
   /**
    * In the order in which they were opened, and so are due: all have the same window. The order within a
    * millisecond may change with a restart.
@@ -130,6 +110,7 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): C
   const closed = { window: 0, complete: 0, repeat: 0, apart: 0, full: 0, crowded: 0 }
   return { fits, add, tick, nextTickAt, restore, entries, counters }
 
+  /** Whether a record can have the value at all. */
   function fits(name: string, text: string): boolean {
     return 1 + frameBytesMax(name, text) <= bounds.bytesMax
   }
@@ -221,6 +202,7 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): C
     return Number.isNaN(newest) ? latest : newest
   }
 
+  /** Closes the records whose window is over. */
   function tick(nowMs: EpochMs, step: Step): void {
     let left = closedPerTickMax
     let bytes = 0
@@ -238,6 +220,7 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): C
     return null
   }
 
+  /** Replaces all records by stored ones; reports those that cannot be read. */
   function restore(stored: Iterable<[string, Buffer]>, damaged: (owner: string, why: string) => void): void {
     const records: OpenRecord[] = []
     for (const [owner, bytes] of stored) {
@@ -251,18 +234,61 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds): C
     openMessages = records.reduce((total, { messages }) => total + messages, 0)
   }
 
+  /** All records in their stored form. */
   function* entries(): Generator<[string, Buffer]> {
     for (const record of open.values()) yield [record.owner, bytesOf(record)]
   }
 
-  function counters(): CoalesceCounters {
+  function counters() {
     return {
+      // Open now.
       records: open.size,
       messages: openMessages,
       bytes: openBytes,
+      // Since start.
       values,
       duplicates,
       closed: { ...closed },
     }
   }
+}
+
+// Reads a record of a source that coalesces as one named value.
+
+/** The `coalesce` of a source, compiled. */
+export type CompiledCoalesce = {
+  rules: CoalesceRules
+  /** The name of the value; '' where there is none. */
+  name(place: Place): string
+  /** The same where the topic alone names it, so that unused values are ignored before decoding. */
+  nameOfTopic: ((captures: readonly string[]) => string) | null
+  names: ReadonlySet<string>
+  value: Read
+  /** Null where values have no time. */
+  time: ReadTime | null
+}
+
+/** A record as a value, or why it is none. `zone`: of its device. */
+export function valueIn(
+  { name: nameOf, names, value: read, time: readTime }: CompiledCoalesce,
+  place: Place & { readonly arrivedAt: EpochMs },
+  zone: Zone | null,
+): Value | Exclude<Rejection, { kind: 'quarantined' }> {
+  const name = nameOf(place)
+  if (name === '') return refused('NO_NAME', 'The name of the value is missing or empty.')
+  if (!names.has(name)) return { kind: 'ignored', reason: 'not wanted' }
+  const found = read(place)
+  if (found === undefined) return { kind: 'ignored', reason: 'no value' }
+  const time = readTime === null ? Number.NaN : readTime(place, zone)
+  if (time === zoneMissing)
+    return refused('NO_ZONE', `The time of the value has no zone, and neither has the device: ${zoneAdvice}`)
+  if (time === Number.POSITIVE_INFINITY)
+    return refused('BAD_TIME', 'The time of the value is not in the format of the source.')
+  const stored = storedFormOf(name, found)
+  if (stored === null) return refused('TOO_LARGE', 'The value cannot be stored until its record closes.')
+  return { name, ...stored, time, arrivedAt: place.arrivedAt, messages: 0 }
+}
+
+function refused(reason: UnmappableReason, detail: string): Extract<Rejection, { kind: 'refused' }> {
+  return { kind: 'refused', reason, detail }
 }

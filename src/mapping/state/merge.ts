@@ -13,7 +13,7 @@
 
 import { isRecord } from '../path/path-eval.ts'
 import type { MappedRecord, Withheld } from '../write.ts'
-import { createCoalescer, type CoalesceBounds, type Coalescer, type Step } from './coalesce.ts'
+import { createCoalescer, type CoalesceBounds, type Step } from './coalesce.ts'
 import { storedFormOf } from './open-record.ts'
 
 export type MergeOptions = {
@@ -22,13 +22,9 @@ export type MergeOptions = {
   windowMs: number
 }
 
-export type Merger = Omit<Coalescer, 'add' | 'fits'> & {
-  add(asset: string, mapped: MappedRecord, messages: number, step: Step): 'taken' | 'duplicate' | 'too large'
-  /** Merges the mapped records of a closed record; null where one of them cannot be read. */
-  join(record: Readonly<Record<string, unknown>>): MappedRecord | null
-}
+export type Merger = ReturnType<typeof createMerger>
 
-export function createMerger({ sources, windowMs }: MergeOptions, bounds: CoalesceBounds): Merger {
+export function createMerger({ sources, windowMs }: MergeOptions, bounds: CoalesceBounds) {
   const rules = { require: [], complete: sources, latest: [], windowMs, pairWithinMs: windowMs }
   const { fits, add: addValue, ...rest } = createCoalescer(rules, bounds)
   return { ...rest, add, join }
@@ -45,6 +41,7 @@ export function createMerger({ sources, windowMs }: MergeOptions, bounds: Coales
     return addValue(asset, { name, ...stored, time: time ?? Number.NaN, arrivedAt, messages }, step)
   }
 
+  /** Merges the mapped records of a closed record; null where one of them cannot be read. */
   function join(record: Readonly<Record<string, unknown>>): MappedRecord | null {
     const records: MappedRecord[] = []
     for (const source of sources) {

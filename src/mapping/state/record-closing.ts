@@ -16,9 +16,8 @@ import type { MapResult, Rejection } from '../types.ts'
 import { identityOfDigest, nameOf, payloadOfName, type DeviceRecord, type MappedRecord } from '../write.ts'
 import type { ClosedRecord, Step } from './coalesce.ts'
 import type { Value } from './open-record.ts'
-import { keptRecordIn } from './record-envelope.ts'
+import { keptRecordIn, unmappedPartOf, type CollectedChanges } from './record-envelope.ts'
 import { ownerOf, ownerParts, type GroupState, type SourceState, type States } from './source-state.ts'
-import { unmappedPartOf, type CollectedChanges } from './state-changes.ts'
 
 /** Reads records of several messages. */
 export type CollectedReader = {
@@ -32,16 +31,7 @@ export type CollectedReader = {
   ): MappedRecord | Rejection
 }
 
-export type RecordClosing = {
-  /** False for a duplicate, which changes nothing. */
-  addValue(state: SourceState, owner: string, value: Value, changes: CollectedChanges): boolean
-  /** False for a duplicate, which changes nothing. */
-  addRecord(state: SourceState, record: DeviceRecord, messages: number, changes: CollectedChanges): boolean
-  /** Closes the records whose window is over. */
-  closeDue(nowMs: EpochMs, changes: CollectedChanges): void
-  /** Null for a message that is not a kept record. */
-  mapKept(message: Message, at: Pick<MessageAt, 'offsetMs' | 'live'>): MapResult | null
-}
+export type RecordClosing = ReturnType<typeof createRecordClosing>
 
 /** The table may have lost a device while its values were collected. */
 const unlisted: Rejection = {
@@ -62,9 +52,10 @@ const noSource: Rejection = {
   detail: 'No source or group with this name collects values.',
 }
 
-export function createRecordClosing({ sources, groups }: States, reader: CollectedReader): RecordClosing {
+export function createRecordClosing({ sources, groups }: States, reader: CollectedReader) {
   return { addValue, addRecord, closeDue, mapKept }
 
+  /** False for a duplicate, which changes nothing. */
   function addValue(state: SourceState, owner: string, value: Value, changes: CollectedChanges): boolean {
     const step = newStep()
     const taken = state.coalescer?.add(owner, value, step) === 'taken'
@@ -72,6 +63,7 @@ export function createRecordClosing({ sources, groups }: States, reader: Collect
     return taken
   }
 
+  /** False for a duplicate, which changes nothing. */
   function addRecord(
     state: SourceState,
     record: DeviceRecord,
@@ -89,6 +81,7 @@ export function createRecordClosing({ sources, groups }: States, reader: Collect
     return added !== 'duplicate'
   }
 
+  /** Closes the records whose window is over. */
   function closeDue(nowMs: EpochMs, changes: CollectedChanges): void {
     for (const state of sources.values()) {
       const step = newStep()
@@ -169,6 +162,7 @@ export function createRecordClosing({ sources, groups }: States, reader: Collect
     }
   }
 
+  /** Null for a message that is not a kept record. */
   function mapKept(message: Message, at: Pick<MessageAt, 'offsetMs' | 'live'>): MapResult | null {
     const kept = keptRecordIn(message)
     if (kept === null) return null

@@ -7,6 +7,9 @@
 import type { EpochMs } from '../../std/clock.ts'
 import type { Message, Sender } from '../../domain/message.ts'
 import { isRecord } from '../path/path-eval.ts'
+import type { MappedPayload } from '../../domain/payload.ts'
+import type { Moment } from '../read/reading.ts'
+import type { Rejection, StateChanges, StateWrite, UnmappedPart, UnsentPart } from '../types.ts'
 
 /** Values that waited to become one payload. */
 export type KeptRecord = {
@@ -18,7 +21,7 @@ export type KeptRecord = {
   record: Record<string, unknown>
 }
 
-export type KeptKind = 'coalesced' | 'merged'
+type KeptKind = 'coalesced' | 'merged'
 
 const noSender: Sender = { clientId: '', userName: null, certificateName: null, identity: null }
 
@@ -54,5 +57,48 @@ export function keptRecordIn({ topic, bytes, sender }: Message): (KeptRecord & {
   } catch (error) {
     if (error instanceof SyntaxError) return null
     throw error
+  }
+}
+
+// The changes of one step of the state: payloads, state entries and parts that end without
+// a payload. The caller commits all of them in one write.
+
+/** StateChanges while they are collected. `now`: of the message or tick that makes them. */
+export type CollectedChanges = {
+  readonly now: Moment
+  payloads: MappedPayload[]
+  writes: Map<string, Buffer | null>
+  closed: number
+  unsent: UnsentPart[]
+}
+
+export function newChanges(now: Moment): CollectedChanges {
+  return { now, payloads: [], writes: new Map(), closed: 0, unsent: [] }
+}
+
+export function isEmpty({ payloads, writes, unsent }: CollectedChanges): boolean {
+  return payloads.length === 0 && writes.size === 0 && unsent.length === 0
+}
+
+export function changesOf({ payloads, writes, closed, unsent }: CollectedChanges): StateChanges {
+  const written: StateWrite[] = []
+  for (const [key, value] of writes) written.push({ key, value })
+  return { payloads, writes: written, closed, unsent }
+}
+
+export function unmappedPartOf(
+  kind: KeptKind,
+  { name, owner, arrivedAt, record }: KeptRecord,
+  refusal: Exclude<Rejection, { kind: 'ignored' }>,
+  origin: Pick<UnmappedPart, 'source' | 'provider' | 'device' | 'messages'>,
+): UnmappedPart {
+  const message = messageOfRecord(kind, { name, owner, arrivedAt, record })
+  const { reason, detail } = refusal
+  return {
+    kind: refusal.kind === 'refused' ? 'unmappable' : 'quarantined',
+    reason,
+    detail,
+    ...origin,
+    message,
   }
 }

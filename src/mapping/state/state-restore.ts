@@ -4,9 +4,14 @@
 
 import type { Message } from '../../domain/message.ts'
 import { decodeRecord, type OpenRecord } from './open-record.ts'
-import { messageOfDamage, messageOfRecord, type KeptRecord } from './record-envelope.ts'
+import {
+  messageOfDamage,
+  messageOfRecord,
+  unmappedPartOf,
+  type KeptRecord,
+  type CollectedChanges,
+} from './record-envelope.ts'
 import { keyParts, ownerParts, type KeyParts, type States } from './source-state.ts'
-import { unmappedPartOf, type CollectedChanges } from './state-changes.ts'
 
 /** Entries that could not be read, and that no source uses; and the changes that remove them, once. */
 export type Restored = {

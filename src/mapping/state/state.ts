@@ -35,16 +35,15 @@ import type { DuplicateRule, MappedPayload } from '../../domain/payload.ts'
 import { thinSampleOf } from '../filters/thin.ts'
 import { digestOf, messageKeyOf } from '../identity.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import type { MessageAt, Moment } from '../read/reading.ts'
+import type { Moment } from '../read/reading.ts'
 import type { SourceRuntime } from '../routing/routing.ts'
-import type { MapResult, RecordContext, Rejection, StateChanges } from '../types.ts'
+import type { RecordContext, Rejection, StateChanges } from '../types.ts'
 import { nameOf, payloadOf, type DeviceRecord, type Identity } from '../write.ts'
-import type { CoalesceCounters } from './coalesce.ts'
-import { valueIn } from './coalesced-value.ts'
 import type { Value } from './open-record.ts'
 import { createRecordClosing, type CollectedReader } from './record-closing.ts'
+import { valueIn } from './coalesce.ts'
 import { createStates, isKey, ownerOf, type SourceState } from './source-state.ts'
-import { changesOf, isEmpty, newChanges } from './state-changes.ts'
+import { changesOf, isEmpty, newChanges } from './record-envelope.ts'
 import { restoreStates } from './state-restore.ts'
 
 /** What is taken of a message, and waits. */
@@ -58,39 +57,9 @@ export type Taken = Pending | { kind: 'payload'; payload: MappedPayload } | Reje
 /** `windowKey` and `duplicateRule` decide whether it is a duplicate. */
 type Part = { windowKey: string; duplicateRule: DuplicateRule; apply(): StateChanges }
 
-export type MappingState = {
-  /** Null for a source whose records wait for nothing. */
-  of(source: string): SourceState | null
-  /** A record of a source that coalesces, as a value. */
-  takeValue(state: SourceState, record: RecordContext, entry: DeviceEntry): Taken
-  /** A record of a source that thins or merges. `digest`: of its name. */
-  takeRecord(state: SourceState, record: DeviceRecord, named: Named): Taken
-  /** What waits of a message. `apply`: once, where it is no duplicate, and before the next message. */
-  partOf(found: readonly Pending[], message: Message, now: Moment): Part
-  /** Closes the records whose window is over; null where there is nothing to change. */
-  tick(nowMs: EpochMs, now: Moment): StateChanges | null
-  nextTickAt(): EpochMs | null
-  /** Replaces all state by these entries of the spool; ignores entries of other owners. */
-  restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
-  /** All state in its stored form, for the mapping that replaces this one. */
-  entries(): Iterable<[key: string, value: Buffer]>
-  /** Maps a closed record that was kept as a message (record-envelope.ts); null for any other message. */
-  mapKept(message: Message, at: Pick<MessageAt, 'offsetMs' | 'live'>): MapResult | null
-  counters(): StateCounters
-}
+export type MappingState = ReturnType<typeof createMappingState>
 
 type Named = { digest: string; identity: Identity; dup: boolean }
-
-export type StateCounters = {
-  /** Messages that are in open records now. */
-  messages: number
-  /** By source, and by `group NAME`. */
-  open: ReadonlyMap<string, CoalesceCounters>
-  thin: ReadonlyMap<string, { passed: number; thinned: number; evictions: number }>
-  /** Entries of the last restore() that could not be read, and that no source uses. */
-  damaged: number
-  unused: number
-}
 
 const tooLong: Rejection = {
   kind: 'refused',
@@ -104,28 +73,29 @@ const tooLarge: Rejection = {
   detail: 'The value is larger than a record may be.',
 }
 
-export function createMappingState(
-  runtimes: readonly SourceRuntime[],
-  reader: CollectedReader,
-): MappingState {
+export function createMappingState(runtimes: readonly SourceRuntime[], reader: CollectedReader) {
   const states = createStates(runtimes)
   const closing = createRecordClosing(states, reader)
   let restored = restoreStates(states, [])
   return {
-    of: (source) => states.sources.get(source) ?? null,
+    /** Null for a source whose records wait for nothing. */
+    of: (source: string): SourceState | null => states.sources.get(source) ?? null,
     takeValue,
     takeRecord,
     partOf,
     tick,
     nextTickAt,
-    restore(stored) {
+    /** Replaces all state by these entries of the spool; ignores entries of other owners. */
+    restore(stored: Iterable<readonly [key: string, value: Buffer]>): void {
       restored = restoreStates(states, stored)
     },
     entries,
+    /** Maps a closed record that was kept as a message (record-envelope.ts); null for any other message. */
     mapKept: closing.mapKept,
     counters,
   }
 
+  /** A record of a source that coalesces, as a value. */
   function takeValue(state: SourceState, record: RecordContext, entry: DeviceEntry): Taken {
     const value = valueIn(state.runtime.source.coalesce!, record, entry.zone)
     if ('kind' in value) return value
@@ -135,6 +105,7 @@ export function createMappingState(
     return { kind: 'value', state, owner, value }
   }
 
+  /** A record of a source that thins or merges. `digest`: of its name. */
   function takeRecord(state: SourceState, record: DeviceRecord, { digest, identity, dup }: Named): Taken {
     const { entry, mapped } = record
     const resent = identity.duplicateRule === 'always' || dup
@@ -148,6 +119,7 @@ export function createMappingState(
     return payload === null ? { kind: 'ignored', reason: 'privacy' } : { kind: 'payload', payload }
   }
 
+  /** What waits of a message. `apply`: once, where it is no duplicate, and before the next message. */
   function partOf(found: readonly Pending[], message: Message, now: Moment): Part {
     const isTimed = found.every((one) =>
       one.kind === 'value' ? !Number.isNaN(one.value.time) : one.record.mapped.time !== null,
@@ -178,6 +150,7 @@ export function createMappingState(
     return changesOf(changes)
   }
 
+  /** Closes the records whose window is over; null where there is nothing to change. */
   function tick(nowMs: EpochMs, now: Moment): StateChanges | null {
     const changes = { ...newChanges(now), ...restored.changes }
     restored.changes = { writes: new Map(), unsent: [] }
@@ -191,17 +164,20 @@ export function createMappingState(
     return due.length === 0 ? null : Math.min(...due)
   }
 
+  /** All state in its stored form, for the mapping that replaces this one. */
   function* entries(): Generator<[string, Buffer]> {
     for (const { prefix, records } of states.stores)
       for (const [owner, bytes] of records.entries()) yield [prefix + owner, bytes]
   }
 
-  function counters(): StateCounters {
+  function counters() {
     const open = new Map(states.stores.map(({ label, records }) => [label, records.counters()]))
     const thin = new Map<string, ReturnType<NonNullable<SourceState['thin']>['counters']>>()
     for (const [name, state] of states.sources) if (state.thin) thin.set(name, state.thin.counters())
     const messages = [...open.values()].reduce((sum, one) => sum + one.messages, 0)
     const { damaged, unused } = restored
+    // `messages`: in open records now; `open`: by source, and by `group NAME`; `damaged`, `unused`: entries
+    // of the last restore() that could not be read, and that no source uses.
     return { messages, open, thin, damaged, unused }
   }
 }

@@ -10,7 +10,7 @@ import { numberFrom } from '../path/value.ts'
 import type { Read } from '../path/path.ts'
 import type { Place } from '../types.ts'
 import { noteOf, type Notable } from '../fields/field-notes.ts'
-import { compileReading, type Reading } from '../fields/fields.ts'
+import { compileReading, type ReadOptions } from '../fields/fields.ts'
 import { compileDated, compileTime, compileZone, zoneFor, type TimeFormat } from './times.ts'
 import type { Zone } from './zones.ts'
 
@@ -72,7 +72,7 @@ function compileOne(config: FixTimeConfig): ReadFixTime {
   }
 }
 
-type TimeReading = Pick<Reading, 'path' | 'expr' | 'absent'> &
+type TimeReading = Pick<ReadOptions, 'path' | 'expr' | 'absent'> &
   Notable & {
     date?: { path: Paths } | undefined
     format: TimeFormat | readonly TimeFormat[]

@@ -1,8 +1,12 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { limitsOf } from '../../../src/mapping/body/body-limits.ts'
-import { csvDecoder, type Separator } from '../../../src/mapping/encodings/csv-lines.ts'
-import { decodeScalar, decodeText } from '../../../src/mapping/encodings/plain-text.ts'
+import {
+  csvDecoder,
+  decodeScalar,
+  decodeText,
+  type Separator,
+} from '../../../src/mapping/encodings/csv-lines.ts'
 import { decodeJson } from '../../../src/mapping/encodings/lenient-json.ts'
 import { rowsBeside } from '../../support/case-rows.ts'
 import type { Decode } from '../../../src/mapping/types.ts'

@@ -11,7 +11,7 @@ import type { MappingConfig } from '../../../src/mapping/config.ts'
 import { noDevices, parseDevices, type DeviceTable } from '../../../src/mapping/devices/device-table.ts'
 import { decodeJson } from '../../../src/mapping/encodings/lenient-json.ts'
 import { createExplainer, type Explained, type ExplainedField } from '../../../src/mapping/explain/explain.ts'
-import { valueIn } from '../../../src/mapping/explain/explain-effects.ts'
+import { valueIn } from '../../../src/mapping/explain/explain-fields.ts'
 import { rowsBeside } from '../../support/case-rows.ts'
 import { appliedOf, configOf, messageOf, truckSource, type World } from '../../support/mapping-world.ts'
 

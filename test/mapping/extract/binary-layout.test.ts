@@ -2,8 +2,8 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { rowsBeside } from '../../support/case-rows.ts'
 import { createScale, ratioOf } from '../../../src/mapping/fields/decimal.ts'
-import { createExact } from '../../../src/mapping/fields/exact-number.ts'
 import {
+  createExact,
   compileField,
   compileLayout,
   layoutTypes,

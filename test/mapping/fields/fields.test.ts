@@ -2,15 +2,15 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createScale } from '../../../src/mapping/fields/decimal.ts'
 import { durationFrom } from '../../../src/mapping/times/duration.ts'
-import { compileReading, type Reading } from '../../../src/mapping/fields/fields.ts'
+import { compileReading, type ReadOptions } from '../../../src/mapping/fields/fields.ts'
 import { signalUnits } from '../../../src/mapping/fields/units.ts'
 import { compileAbsent, decimalFault, decimalFrom, numberFrom } from '../../../src/mapping/path/value.ts'
 import { outerOf, placed } from '../../support/placed.ts'
 
-const readIn = (field: Reading, record: unknown) => compileReading(field)(placed(record))
+const readIn = (field: ReadOptions, record: unknown) => compileReading(field)(placed(record))
 
 describe('a field', () => {
-  test.each<[Reading, unknown]>([
+  test.each<[ReadOptions, unknown]>([
     [{ path: 'a' }, -1],
     [{ path: ['no', 'a'] }, -1],
     [{ path: 'a', absent: [-1] }, undefined],

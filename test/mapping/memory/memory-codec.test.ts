@@ -13,7 +13,7 @@ import {
   uint8Array,
 } from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeMemory, encodeMemory } from '../../../src/mapping/memory/memory-codec.ts'
+import { decodeMemory, encodeMemory } from '../../../src/mapping/memory/device-memory.ts'
 
 const number = double({ noDefaultInfinity: true, noNaN: true })
 const time = integer({ min: 0, max: 4_102_444_800_000 })

@@ -2,8 +2,11 @@
 
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { createSparkplugDecoder, type SparkplugOptions } from '../../../src/mapping/sparkplug/sparkplug.ts'
-import { sparkplugTopicOf } from '../../../src/mapping/sparkplug/sparkplug-topic.ts'
+import {
+  createSparkplugDecoder,
+  sparkplugTopicOf,
+  type SparkplugOptions,
+} from '../../../src/mapping/sparkplug/sparkplug.ts'
 import { encodeRebirth } from '../../../src/mapping/sparkplug/sparkplug-wire.ts'
 import type { StatefulDecoded } from '../../../src/mapping/types.ts'
 import { rowsBeside } from '../../support/case-rows.ts'

@@ -252,13 +252,13 @@ export const ingestMutations: readonly Mutation[] = [
   // ---- lost positions
   {
     name: 'what lacks a lost position is not kept',
-    file: 'mapping/read/sent-in-part.ts',
+    file: 'mapping/read/message-records.ts',
     find: '  return lost === 0 ? null : {',
     replace: '  return lost === 0 || isSent ? null : {',
   },
   {
     name: 'what was sent in part is sent again as a whole',
-    file: 'mapping/read/sent-in-part.ts',
+    file: 'mapping/read/message-records.ts',
     find: 'sent: isSent ? watched.namesOf(present) : [],',
     replace: 'sent: [],',
   },

@@ -4,7 +4,7 @@
 // `f(x, y)` and `x.f(y)` are the same. An argument without a value makes the result none. An argument of a
 // type that a function does not take gives no result.
 
-import { isNone, NoResult } from '../../path/no-result.ts'
+import { isNone, NoResult } from '../../path/value.ts'
 import type { Read } from '../../path/path.ts'
 import type { FunctionRow } from './function-row.ts'
 import type { StepBudget } from '../step-budget.ts'

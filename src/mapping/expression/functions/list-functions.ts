@@ -1,6 +1,6 @@
 // list-functions.ts: the functions of expressions about lists and objects.
 
-import { NoResult } from '../../path/no-result.ts'
+import { NoResult } from '../../path/value.ts'
 import { entriesOf, isRecord, setOwn } from '../../path/path-eval.ts'
 import { row, type FunctionRow } from './function-row.ts'
 import { sizeOf } from './text-functions.ts'

@@ -1,12 +1,10 @@
 // number-functions.ts: the functions of expressions that give numbers.
 
 import { degreesOfMinutes } from '../../fields/units.ts'
-import { NoResult } from '../../path/no-result.ts'
-import { decimalIn, isBlank } from '../../path/value.ts'
+import { NoResult, decimalIn, isBlank } from '../../path/value.ts'
 import { parseDateTime } from '../../times/iso-time.ts'
 import { utc } from '../../times/zones.ts'
-import { checked, numberOf, rounded } from '../number-operators.ts'
-import { order } from '../comparisons.ts'
+import { checked, numberOf, rounded, order } from '../number-operators.ts'
 import { row, type FunctionRow } from './function-row.ts'
 
 const bitMax = 63

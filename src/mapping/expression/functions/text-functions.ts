@@ -2,7 +2,7 @@
 // makes.
 
 import { RE2JS, RE2JSException } from 're2js'
-import { NoResult } from '../../path/no-result.ts'
+import { NoResult } from '../../path/value.ts'
 import { Malformed } from '../../path/text-cursor.ts'
 import { checked } from '../number-operators.ts'
 import { row, type FunctionRow } from './function-row.ts'
