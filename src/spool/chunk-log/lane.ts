@@ -14,7 +14,7 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { LaneId, ProviderName } from '../../domain/ids.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { laneKey, seqKey, table } from './key-layout.ts'
-import { finishChunk, setChecksum, type Chunk, type ChunkBuilder } from './chunk-codec.ts'
+import { chunkRecord, finishChunk, type Chunk, type ChunkBuilder } from './chunk-codec.ts'
 import {
   laneRecord,
   settledKinds,
@@ -195,8 +195,7 @@ export function putNewChunk(
 
 export function putChunk(lane: Lane, firstSeq: number, chunk: Chunk, ops: StoreOp[]): void {
   const key = seqKey(table.chunks, lane.id, firstSeq)
-  setChecksum(key, chunk.value)
-  ops.push({ type: 'put', key, value: chunk.value })
+  ops.push({ type: 'put', key, value: chunkRecord(key, chunk) })
 }
 
 /** A numbered chunk became durable. */

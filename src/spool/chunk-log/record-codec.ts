@@ -21,10 +21,10 @@ const windowKeysVersion = 2
 const headBytes = 5
 
 /**
- * Raised when an older gateway can no longer read the spool. 2: the checksum of a chunk covers its key. To a
- * reader of version 1 such a chunk is damaged.
+ * Raised when an older gateway can no longer read the spool. 2: the checksum of a chunk covers its key.
+ * 3: the payloads of a chunk are compressed. To an older reader such a chunk is damaged.
  */
-export const formatVersion = 2
+export const formatVersion = 3
 
 export type FormatRecord = { version: number; createdAt: EpochMs; instance: string }
 

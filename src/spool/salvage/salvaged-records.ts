@@ -5,7 +5,7 @@ import { payloadHead, payloadIdEnd } from '../../domain/payload.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { KeptMessage } from '../../domain/message.ts'
-import { eachFrame, firstFrame, frameHeadBytes, readChunk } from '../chunk-log/chunk-codec.ts'
+import { eachFrame, firstFrame, frameHeadBytes, readableFrames, readChunk } from '../chunk-log/chunk-codec.ts'
 import { deadLetterIdOf, isLaneKey, laneOf, seqOf, shelfOf, table, textOf } from '../chunk-log/key-layout.ts'
 import type { ClaimedPayloads, HeldBatch } from './held-claims.ts'
 import { keptMessageRecord, laneRecord, deadLetterRecord, stateRecord } from '../chunk-log/record-codec.ts'
@@ -103,12 +103,13 @@ export function createRecordReader(
     const found: Salvaged[] = []
     if (chunk !== null) {
       eachFrame(chunk, (attempts, start, end) => {
-        found.push({ ...about, attempts, json: value.toString('utf8', start, end), suspect: null })
+        found.push({ ...about, attempts, json: chunk.value.toString('utf8', start, end), suspect: null })
       })
       return found
     }
     const suspect = 'the checksum of its chunk is wrong'
-    for (const { attempts, json } of plausibleFrames(value)) found.push({ ...about, attempts, json, suspect })
+    for (const { attempts, json } of plausibleFrames(readableFrames(value)))
+      found.push({ ...about, attempts, json, suspect })
     found.push(unreadable(key, value, wrongChecksum))
     return found
   }

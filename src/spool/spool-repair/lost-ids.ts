@@ -61,7 +61,7 @@ async function removePresent(
     for (const [key, value] of page) {
       const chunk = readChunk(key, value)
       if (chunk?.kind !== 'chunk' || !times.has(chunk.committedAt)) continue
-      eachFrame(chunk, (_attempts, start) => candidates.delete(endOf(payloadIdIn(value, start))))
+      eachFrame(chunk, (_attempts, start) => candidates.delete(endOf(payloadIdIn(chunk.value, start))))
     }
   }
 }
