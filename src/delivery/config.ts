@@ -88,8 +88,7 @@ const sectionSchema = z.strictObject({
     .optional()
     .describe(
       'Batches of all providers that are sent at the same time, at least one for each provider. A provider ' +
-        'always has one place, and its equal share while it needs it; the rest is for all. Default: the sum ' +
-        'of their `max_in_flight`.',
+        'always has one place; the rest is for all. Default: the sum of their `max_in_flight`.',
     ),
 })
 

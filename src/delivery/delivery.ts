@@ -16,7 +16,6 @@
 //     batch-operations/   what an operator does with sealed batches
 //     returns/            gives payloads back to the server that their messages came from
 //     policy/             decides: what goes next, whether, when again, what an answer means
-//     refusals/           decides: what follows where a whole request is refused
 //     pacing/             decides: how large a batch is, how many go at once, how long each may take
 //     watch/              says what stands still: late answers, waits, a service that accepts nothing
 //     transport/          sends: a thread that signs, sends and reads the answer; proxy, connection check
@@ -32,7 +31,7 @@
 //                         endpoint is unauthorized, with a probe every ten minutes.
 //   No credentials        nothing is sealed. The next look is after 5 s, doubling to five minutes.
 //   It refuses a batch    (400, 413) the batch is cut until the payload at fault is alone, which is then
-//                         judged by the single operation (refusals/isolation.ts). Others go on. A 409 follows
+//                         judged by the single operation (policy/refusals.ts). Others go on. A 409 follows
 //                         `on_repeat`.
 //   It refuses all        after twelve refusals in a row the endpoint is unavailable, with a probe every ten
 //                         minutes, and nothing becomes a dead letter.
@@ -53,7 +52,7 @@ import type { DeliveryOptions } from './delivery-options.ts'
 import { createSenderWorker, type SenderWorker } from './transport/sender-worker.ts'
 import { ownOptions } from './provider-pipeline/options-renewal.ts'
 import { createProviderPipeline } from './provider-pipeline/provider-pipeline.ts'
-import { createTotalShare } from './total-share.ts'
+import { TotalShare } from './total-share.ts'
 import { createDeliveryCounters } from './delivery-counters.ts'
 import { createBatchOperations } from './batch-operations/batch-operations.ts'
 import { createReturns } from './returns/returns.ts'
@@ -113,8 +112,8 @@ const waitingShare = 0.05
 export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): Delivery {
   const { ledger = false } = options
   const counters = createDeliveryCounters()
-  const { maxInFlightTotal: places, providers } = options
-  const total = createTotalShare(deps, { places, providers: providers.length })
+  const { maxInFlightTotal, providers } = options
+  const total = new TotalShare(maxInFlightTotal)
   const senderWorker =
     deps.senderWorker ?? createSenderWorker(deps, { ledger: ledger || deps.settled !== undefined })
   const waitingBytesMax = () => (waitingShare * deps.spool.totals().bytesMax) / providers.length

@@ -18,7 +18,6 @@ export type StallReason =
   | 'batches_full'
   | 'failing'
   | 'forbidden_trial'
-  | 'isolation'
   | 'acceptance'
   | 'dead_letters_full'
   | 'unknown'

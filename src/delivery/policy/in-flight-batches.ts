@@ -4,7 +4,7 @@
 // A batch is in hand, or it is held (held-batches.ts) because its own answers say that trying again soon does
 // not help. Bound: `batchesMax` in hand; there nothing more is sealed, and payloads stay pending in their
 // lanes until a back-off ends, a minute later at most. It is far above what a provider has (`max_in_flight`),
-// but taking a batch apart (isolation.ts) may add as many as it has payloads.
+// but taking a refused batch apart may add as many as it has payloads.
 
 import type { Clock } from '../../std/clock.ts'
 import type { Held } from '../../domain/held.ts'
@@ -47,7 +47,7 @@ export type InFlightBatches = {
   releaseOne(inFlight: InFlightBatch): void
 }
 
-type ReleasedWait = 'isolation' | 'acceptance' | 'other-batches'
+type ReleasedWait = 'acceptance' | 'other-batches'
 
 export function createInFlightBatches(
   { clock, random }: { clock: Clock; random: () => number },
@@ -58,7 +58,6 @@ export function createInFlightBatches(
   const held = createHeldBatches({ clock })
   /** How many wait so, because most calls of releaseWaiting() find none. */
   const waiting: Record<ReleasedWait, number> = {
-    isolation: 0,
     acceptance: 0,
     'other-batches': 0,
   }
@@ -125,7 +124,7 @@ export function createInFlightBatches(
       refusals: 0,
       interruptions: 0,
       longAnswers: 0,
-      forbiddenAt: null,
+      origin: null,
       forbiddenAlone: false,
       failures: 0,
       slowTries: 0,

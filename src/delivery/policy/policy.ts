@@ -4,14 +4,13 @@
 // A batch from its lane to its settlement, and who decides
 //   what goes next          scheduler        sealed batches and lanes in turn: live, retry, backfill
 //   how large, how many     ../pacing/
-//                           batch-parts      when a batch is cut, and into how many parts
+//                           batch-parts      when a batch is cut before it is sent
 //   may it be sent now      endpoint         available, unavailable or unauthorized (invariant 9)
 //                           concurrency      how many submissions at once
 //                           rate-limit       payloads and requests per second
 //   what an outcome means   verdict          the table: each payload, the batch, the endpoint (invariant 10)
 //                           payload-results  what several answers to one batch said about each payload
-//                           isolation        which payload of a refused batch is at fault
-//                           forbidden-trial  whether a 403 is about one batch or about us
+//                           refusals         whether refusals are about one batch or about us
 //   when it goes again      retry-delays     payloads that the service answered `failed` for, by errorType
 //                           backoff          how long a held batch, or the endpoint, waits
 //                           in-flight-batches  the sealed batches, how long each waits, what ends it early
@@ -57,16 +56,12 @@ export type Facts = {
   acceptedLately: boolean
   /** The endpoint is unavailable because of an outage that the service reported inside a 200. */
   outage: boolean
-  /** Places of the payloads that are like those at fault before; read only where the batch is cut. */
-  suspects: () => readonly number[]
-  /** Share of payloads at fault, 0 to 1; null while unknown. */
-  faultShare: number | null
   /** Requests refused with 400 or 413 in a row, before this one, with nothing accepted between. */
   refusedInRow: number
+  /** The same of this batch, or the batch that it was cut from, and its parts; 401 and 403 as well. */
+  refusedOfOrigin: number
   /** Something was accepted since this batch, or the batch that it was cut from, was first refused. */
   acceptedSince: boolean
-  /** No other refused batch is being taken apart. */
-  mayIsolate: boolean
   /**
    * The same bytes may be accepted at once: other credentials may be found than those of this request, or
    * another time for its signature.
@@ -74,10 +69,6 @@ export type Facts = {
   mayResubmit: boolean
   /** Whom an answer 401 or 403 is about; `unknown` for other answers. */
   forbidden: Forbidden
-  /** The batch was answered 401 or 403 before, and a later submission of another one was accepted. */
-  forbiddenConfirmed: boolean
-  /** No more payloads may become dead letters by 403 now. */
-  forbiddenLimitReached: boolean
   /** No other batch is in hand, none is due, and no request succeeded within the last minute. */
   alone(): boolean
   /** Failures of this batch between which others succeeded; this submission included, if it failed. */

@@ -30,8 +30,8 @@ export type InFlightBatch = {
   interruptions: number
   /** Answers in a row that were too long. */
   longAnswers: number
-  /** Number of the last submission that had started when this batch was last answered 401 or 403. */
-  forbiddenAt: number | null
+  /** Shared with the parts of the same batch that was refused; null while none was (refusals.ts). */
+  origin: { successesBefore: number; isAccepted: boolean; refusedInRow: number } | null
   /** The service refuses this batch, or the one it was cut from, with 401 or 403 and accepts others. */
   forbiddenAlone: boolean
   /** Failures in a row, for its own back-off. */
@@ -63,8 +63,6 @@ export type Wait =
   | 'slow'
   /** Until other batches show whom a 403 is about, for a probe interval at most. */
   | 'other-batches'
-  /** Until no other batch is taken apart, for a probe interval at most. */
-  | 'isolation'
   /** Until something else is accepted, for a probe interval at most. */
   | 'acceptance'
 

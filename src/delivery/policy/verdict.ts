@@ -27,8 +27,9 @@
 //     first and second refusal      the same sealed batch again                     backoff      isolating
 //       of a held batch             held: refused_repeat                            backoff      isolating
 //     third                         held: refused_repeat                            slow         isolating
-//   more than one payload           cut under new batchIds (batch-parts.ts)         -            isolating
-//   while others are taken apart    held                                            isolation    isolating
+//   more than one payload           halved, under new batchIds                      -            isolating
+//     from the twelfth refusal in a row of one batch and its parts
+//                                   held: not_accepted                              slow         isolating
 //   one payload                     sent by the single operation                    -            isolating
 //   refused there too               dead letter, if another was accepted since it was first refused
 //                                                                                   -            isolating
@@ -44,11 +45,9 @@
 //   still                           held until others show whom it is about         others       unchanged
 //     none other is due             the same                                        others       unauthorized
 //     three others too              held                                            none         unauthorized
-//   again, others accepted since    the 403 is about this batch:
-//     401, or may be processed      held: forbidden                                 slow         refused
-//     else                          as refused by 400, but a dead letter only after the single request was
-//                                   answered 403, another was accepted, and it was answered 403 again; and at
-//                                   most ten an hour, then held: forbidden          slow         refused
+//   others accepted since           the 403 is about this batch: halved, as after a 400
+//     401, one payload, may be processed, or the twelfth in a row of one batch and its parts
+//                                   held: forbidden                                 slow         refused
 // unavailable (408, 425, 429, 5xx), unreachable, unreadable, unexpected
 //                                   held                                            backoff      failure
 //   Retry-After beyond the longest back-off, while others succeed
@@ -66,18 +65,24 @@
 // longer in hand (held-batches.ts) and a condition says so. The rest of the retry policy is in files
 // that this one calls or gets its facts from, and that settle nothing themselves: retry-delays (the steps of
 // each errorType, their delays, and that the last one ends in a dead letter), backoff (length of each wait),
-// in-flight-batches (what ends a wait early), endpoint (when it is unavailable, its probes), isolation and
-// batch-parts (one payload at fault among 500 costs 18 further batch requests and one single; batch-parts
-// also cuts before sending), concurrency (halved by `failure`), size-limit (lowered by a 413).
+// in-flight-batches (what ends a wait early), endpoint (when it is unavailable, its probes), refusals (what
+// several refusals say; one payload at fault among 500 costs 18 further batch requests and one single),
+// batch-parts (cuts before sending), concurrency (halved by `failure`), size-limit (lowered by a 413).
 
 import { assertNever } from '../../std/assert.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { PayloadSettlement } from '../../domain/settlement.ts'
-import { judgeRefusal, judgeRepeat, judgeUnauthorized } from '../refusals/refusals.ts'
-import { mergeResults, unconfirmed } from './payload-results.ts'
+import type { HeldReason } from '../../domain/held.ts'
+import { evenly } from './batch-parts.ts'
+import { detailOf, mergeResults, unanswered, unconfirmed } from './payload-results.ts'
 import type { Facts, RetryPolicy, Verdict } from './policy.ts'
 import { settlementsOf, uncounted } from './retry-delays.ts'
-import { delivered, held, nothing } from './verdict-forms.ts'
+
+/** Of a dead letter that the service refused by a status, not by an `errorType`. */
+const refusedReason = 'Refused'
+
+/** The same bytes are submitted so often before a batch that may have been processed is held. */
+const refusalsToHold = 3
 
 export function judge(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verdict {
   const judged = judgeOutcome(outcome, facts, policy)
@@ -241,4 +246,112 @@ function withUncounted(
   if (settlement === null || settlement.payloads === 'all delivered') return verdict
   const payloads = settlement.payloads.map((one) => (which(one) ? uncounted(one, why, retryRules) : one))
   return { ...verdict, settlement: { ...settlement, payloads } }
+}
+
+type Refusal = Extract<Outcome, { kind: 'refused' }>
+
+function judgeRefusal(refusal: Refusal, facts: Facts, policy: RetryPolicy): Verdict {
+  const { status, message, details, requestId } = refusal
+  const { payloads, operation } = facts
+  if (facts.mayBeProcessed && policy.onRefusedRepeat === 'hold') {
+    const answer = `The service answers ${status} to a batch that it may have processed before: ${message}`
+    const isLast = facts.refusals + 1 >= refusalsToHold
+    // The reason for which it is held already is not why it waits from now on.
+    const heldAs = isLast || facts.isHeld ? 'refused_repeat' : null
+    return held(isLast ? 'slow' : 'backoff', 'isolating', answer, heldAs)
+  }
+  const refusals = facts.refusedInRow + 1
+  const isEverything = refusals >= policy.refusalsToUnavailable
+  const endpoint = isEverything ? 'wrapper' : 'isolating'
+  const answer = `${status}: ${message}`
+  const why = isEverything ? `The service refused ${refusals} requests in a row: ${answer}` : answer
+  if (operation === 'batch') {
+    if (payloads === 1) return { ...nothing, operation: 'single', endpoint, why }
+    return isAllRefused(facts, policy)
+      ? held('slow', endpoint, why, 'not_accepted')
+      : halved(facts, endpoint, why)
+  }
+  if (!facts.acceptedSince || isEverything) return held('acceptance', endpoint, why, 'not_accepted')
+  const failure = {
+    payloadId: facts.payloadIds()[0] ?? '',
+    errorType: refusedReason,
+    errorMessage: answer,
+    validationErrorDetails: details,
+  }
+  const dead: PayloadSettlement = { kind: 'dead', reason: refusedReason, detail: detailOf(failure), failure }
+  return { ...nothing, settlement: { payloads: [dead], requestId }, endpoint }
+}
+
+function halved({ payloads }: Facts, endpoint: Verdict['endpoint'], why: string): Verdict {
+  return { ...nothing, reseal: evenly(payloads, 2), endpoint, why }
+}
+
+/** Nothing of the batch that it was cut from was accepted between. */
+function isAllRefused({ refusedOfOrigin }: Facts, { refusalsToUnavailable }: RetryPolicy): boolean {
+  return refusedOfOrigin + 1 >= refusalsToUnavailable
+}
+
+type Unauthorized = Extract<Outcome, { kind: 'unauthorized' }>
+
+function judgeUnauthorized({ status, message }: Unauthorized, facts: Facts, policy: RetryPolicy): Verdict {
+  if (facts.forbidden === 'all') return held('none', 'unauthorized', null)
+  if (facts.forbidden === 'unknown') {
+    if (facts.mayResubmit) return { ...nothing, resubmit: true }
+    return held('other-batches', facts.alone() ? 'unauthorized' : 'unchanged', null)
+  }
+  const why = `The service answers ${status} to this batch and accepts others: ${message}`
+  // A 401 is about a signature, so it says nothing about a payload.
+  const isWhole = status === 401 || facts.mayBeProcessed || facts.payloads === 1
+  if (isWhole || isAllRefused(facts, policy)) return held('slow', 'refused', why, 'forbidden')
+  return halved(facts, 'isolating', why)
+}
+
+function judgeRepeat(requestId: string | null, facts: Facts, policy: RetryPolicy): Verdict {
+  const { mayBeProcessed, payloads, earlierResults } = facts
+  const { onRepeat, retryRules } = policy
+  if (!mayBeProcessed || onRepeat === 'hold') {
+    const when = mayBeProcessed ? 'was sent before' : 'was never sent completely from here'
+    const why = `The service answers 409: it knows the batchId. The batch ${when}.`
+    return held('slow', 'refused', why, 'repeated')
+  }
+  const isDelivered = onRepeat === 'delivered'
+  const verdict: Verdict = isDelivered
+    ? delivered(requestId)
+    : { ...nothing, reseal: [payloads], endpoint: 'isolating' }
+  if (earlierResults === null || earlierResults.size === 0) return verdict
+  // What an earlier answer said of a payload stays true: refused is not delivered, accepted not sent again.
+  const missing = isDelivered ? () => 'accepted' as const : unanswered
+  const settled = settlementsOf(earlierResults, facts, retryRules, missing)
+  return { ...verdict, reseal: null, settlement: { payloads: settled, requestId } }
+}
+
+// The forms that several rows share.
+
+const nothing: Verdict = {
+  settlement: null,
+  reseal: null,
+  operation: null,
+  resubmit: false,
+  wait: 'none',
+  heldAs: null,
+  endpoint: 'unchanged',
+  why: null,
+  deviations: [],
+  results: null,
+  nothingAccepted: null,
+  emptyAnswers: 'unchanged',
+}
+
+function delivered(requestId: string | null): Verdict {
+  const settlement = { payloads: 'all delivered' as const, requestId }
+  return { ...nothing, settlement, endpoint: 'success', emptyAnswers: 'reset' }
+}
+
+function held(
+  wait: Verdict['wait'],
+  endpoint: Verdict['endpoint'],
+  why: string | null,
+  heldAs: HeldReason | null = null,
+): Verdict {
+  return { ...nothing, wait, endpoint, why, heldAs }
 }

@@ -1,8 +1,8 @@
 // provider-pipeline.ts: the entry file of the delivery of one provider: queue, sealed batches, endpoint.
 //
-//   pump -> choose -> [p-queue: batch-sender.ts: seal, send; settler.ts: verdict, settle or hold]
-//     ^                                        |
-//     '-- timer, new payloads, end of a task --'
+//   pump -> choose -> [p-queue: batch-sender.ts: seal, send, verdict, settle or hold]
+//     ^                                       |
+//     '-- timer, new payloads, end of a task -'
 //
 // pump() is the only place that starts something. It ends when no place is free, nothing is due, or the
 // endpoint allows no submission. Then one timer waits for what is due first (policy/next-look.ts).
@@ -18,10 +18,10 @@ import { createPacing } from '../pacing/pacing.ts'
 import { createBackfillPolicy } from '../policy/backfill-policy.ts'
 import { createNextLook } from '../policy/next-look.ts'
 import { createEndpoint, type Pass, type Report } from '../policy/endpoint.ts'
-import { createForbiddenTrial } from '../refusals/forbidden-trial.ts'
-import { createIsolation } from '../refusals/isolation.ts'
-import { createSuspects } from '../refusals/suspects.ts'
+import { Refusals } from '../policy/refusals.ts'
 import { createScheduler, type Choice } from '../policy/scheduler.ts'
+import { createRate } from '../delivery-counters.ts'
+import { createAcceptance } from '../watch/acceptance.ts'
 import { createServiceClock } from '../transport/service-clock.ts'
 import { transportOptions } from '../transport/transport-options.ts'
 import { createLaneReturns } from '../returns/lane-returns.ts'
@@ -32,7 +32,6 @@ import { createBatchControl } from './batch-control.ts'
 import { mustWaitForRoom, createBatchPlaces } from './batch-places.ts'
 import type { PipelineDeps, ProviderPipeline } from './types.ts'
 import { heldStates, reportHeld } from './held-report.ts'
-import { createSettler } from './settler.ts'
 import { createWakeTimer } from '../watch/wake-timer.ts'
 import { createWatch, sightOf, type Sight } from '../watch/watch.ts'
 import type { Emit } from '../../domain/event.ts'
@@ -50,20 +49,11 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   const endpoint = createEndpoint({ clock, random, emit }, { provider, backoff: options.backoff })
   const pacing = createPacing({ clock }, options)
   const places = deps.total.open()
-  const suspects = createSuspects()
-  const isolation = createIsolation({
-    ended: () => session.batches.releaseWaiting('isolation'),
-    places: () => pacing.places(),
-    share: () => suspects.share(),
-  })
-  const trial = createForbiddenTrial()
+  const refusals = new Refusals()
   const scheduler = createScheduler({ ...deps, pacing }, options)
   const watch = createWatch({ clock, look }, options)
-  const { sizeLimit } = pacing
-  const settler = createSettler(
-    { ...deps, isolation, suspects, trial, sizeLimit, serviceClock, watch },
-    options,
-  )
+  const acceptance = createAcceptance({ clock }, { provider })
+  const rate = createRate({ clock })
   const backfillPolicy = createBackfillPolicy(
     { spool, clock, emit, rotated: pump, rejected: (error) => spoolRejected(error, session) },
     options,
@@ -73,24 +63,26 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   const queue = new PQueue()
   const wakeTimer = createWakeTimer({ clock }, pump)
   const nextLook = createNextLook({ clock, wakeTimer }, pump)
-  const sendBatch = createBatchSender({
-    ...deps,
-    places,
-    keyring,
-    transport,
-    endpoint,
-    pacing,
-    scheduler,
-    settler,
-    serviceClock,
-    isolation,
-    trial,
-    watch,
-    mode: options.mode,
-    isCurrent,
-    isStopping: () => stopping,
-    changed: pump,
-  })
+  const sender = createBatchSender(
+    {
+      ...deps,
+      places,
+      keyring,
+      transport,
+      endpoint,
+      pacing,
+      scheduler,
+      serviceClock,
+      refusals,
+      acceptance,
+      watch,
+      rate,
+      isCurrent,
+      isStopping: () => stopping,
+      changed: pump,
+    },
+    options,
+  )
   const signingAt = () => serviceClock.signingAt()
   const laneReturns = createLaneReturns({ ...deps, scheduler, provider, signingAt, changed: pump })
   const batchControl = createBatchControl({
@@ -99,7 +91,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     signingAt,
     session: () => session,
     isCurrent,
-    ended: (own, inFlight) => settler.ended(own.batches, inFlight),
+    ended: (own, inFlight) => sender.ended(own.batches, inFlight),
     changed: pump,
     rejected: spoolRejected,
   })
@@ -124,8 +116,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
 
   function startSession(): void {
     session = newSession()
-    isolation.reset()
-    trial.reset()
+    refusals.reset()
     recoverBatches({ spool, emit }, session.batches, provider)
     pump()
   }
@@ -215,12 +206,12 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   function limitNow(): number {
     const running = batchPlaces.taken() + batchPlaces.settling()
     if (mustWaitForRoom(deps, provider, (running + 1) * pacing.bytesMax())) return 0
-    return isolation.suspicious() || trial.active() ? 1 : pacing.places()
+    return refusals.isSuspicious ? 1 : pacing.places()
   }
 
   /** Unauthorized, but perhaps because of one batch: the next others are tried without a wait. */
   function isTesting(): boolean {
-    return trial.active() && endpoint.view().state === 'unauthorized'
+    return refusals.isTesting && endpoint.view().state === 'unauthorized'
   }
 
   function launch(choice: Choice, pass: Pass): void {
@@ -241,7 +232,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     // What spoolRejected() throws is a programmer's mistake and ends the process.
     void queue.add(async () => {
       try {
-        await sendBatch({ choice, seal, pass, session: own, leave, accepted })
+        await sender.send({ choice, seal, pass, session: own, leave, accepted })
       } catch (error) {
         spoolRejected(error, own)
       } finally {
@@ -294,7 +285,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   }
 
   function* states() {
-    for (const one of [endpoint, keyring, serviceClock, settler, watch]) yield* one.states()
+    for (const one of [endpoint, keyring, serviceClock, acceptance, watch]) yield* one.states()
     yield* heldStates(session.batches, provider)
   }
 
@@ -304,12 +295,12 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       name: provider,
       endpoint: state,
       since,
-      ...settler.last(),
+      ...sender.last(),
       clockOffsetMs: serviceClock.offsetMs(),
       nextAttemptAt: watch.nextAttemptAt(nextAttemptAt),
       inFlight: batchPlaces.taken() - places.waiting(),
       settling: batchPlaces.settling(),
-      ratePerS: settler.ratePerS(),
+      ratePerS: rate.perS(),
     }
   }
 }

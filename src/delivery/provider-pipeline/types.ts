@@ -2,13 +2,11 @@
 
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { Outcome } from '../../domain/outcome.ts'
 import type { State } from '../../domain/condition-state.ts'
-import type { BatchContent, Spool } from '../../spool/spool.ts'
+import type { Spool } from '../../spool/spool.ts'
 import type { BatchControl } from '../batch-operations/batch-operations.ts'
 import type { CounterSet } from '../delivery-counters.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
-import type { InFlightBatch } from '../policy/types.ts'
 import type { LaneReturns } from '../returns/lane-returns.ts'
 import type { TotalShare } from '../total-share.ts'
 import type { SenderWorker } from '../transport/sender-worker.ts'
@@ -48,19 +46,4 @@ export type PipelineDeps = {
   settled?: (batch: SettledBatch) => void
   /** The places for the submissions of all providers. */
   total: TotalShare
-}
-
-/** An outcome of a batch, and what the verdict needs to know beside it. */
-export type AnsweredBatch = {
-  inFlight: InFlightBatch
-  content: BatchContent
-  outcome: Outcome
-  /** Of this submission (forbidden-trial.ts). */
-  number: number
-  /** The last byte of the body was sent, or may have been. */
-  written: boolean
-  /** After a 401 or 403, other credentials or another time than those of this submission may be found. */
-  mayResubmit: boolean
-  /** No other batch is in hand, and none is due. */
-  alone: () => boolean
 }

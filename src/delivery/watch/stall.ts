@@ -36,7 +36,6 @@ const reasons: Record<Exclude<Wait, 'none'>, StallReason> = {
   stuck: 'failing',
   slow: 'failing',
   'other-batches': 'forbidden_trial',
-  isolation: 'isolation',
   acceptance: 'acceptance',
 }
 

@@ -167,7 +167,6 @@ const reasons: Record<StallReason, { why: string; act?: string }> = {
     why: 'A batch was answered 401 or 403. Other batches are needed to show whether that is about it.',
     act: 'Check the credentials. `probe` tries again now.',
   },
-  isolation: { why: 'The service refused batches. They wait until another one is taken apart.' },
   acceptance: { why: 'The service refused payloads. They wait until the service accepts something else.' },
   dead_letters_full: {
     why: 'Payloads would become dead letters, and the dead letters are full.',

@@ -56,7 +56,6 @@ describe('the longest wait of a batch', () => {
     ['stuck', 10, 0, 512_000],
     ['stuck', 20, 0, 600_000],
     ['slow', 1, 0, 720_000],
-    ['isolation', 1, 0, 720_000],
     ['acceptance', 1, 0, 720_000],
   ])('%s after %d failures, Retry-After %d ms: %d ms', (wait, failures, retryAfterMs, longestMs) => {
     expect(batchWait(() => 1, wait, { failures, retryAfterMs }, defaultBackoff)).toBe(longestMs)

@@ -110,7 +110,7 @@ export const deliveryMutations: readonly Mutation[] = [
   },
   {
     name: 'a 403 for the credentials makes the batch at fault',
-    file: 'delivery/refusals/forbidden-trial.ts',
+    file: 'delivery/policy/refusals.ts',
     find: 'if (number <= at) continue',
     replace: '',
   },
@@ -147,7 +147,7 @@ export const deliveryMutations: readonly Mutation[] = [
   },
   {
     name: 'Retry-After is not obeyed',
-    file: 'delivery/provider-pipeline/settler.ts',
+    file: 'delivery/provider-pipeline/batch-sender.ts',
     find: 'const retryAfterMs = retryAfterWaitOf(outcome) ?? 0',
     replace: 'const retryAfterMs = 0',
   },
@@ -166,7 +166,7 @@ export const deliveryMutations: readonly Mutation[] = [
   {
     name: 'a batch waits for ever for an acceptance',
     file: 'delivery/provider-pipeline/batch-sender.ts',
-    find: "    if (accepted) session.batches.releaseWaiting('acceptance')\n",
+    find: "    if (verdict.endpoint === 'success' && refusals.inRow === 0) session.batches.releaseWaiting('acceptance')\n",
     replace: '',
   },
   {
@@ -227,8 +227,8 @@ export const deliveryMutations: readonly Mutation[] = [
   {
     name: 'a settled batch stays in hand',
     file: 'delivery/provider-pipeline/batch-sender.ts',
-    find: '    session.batches.remove(inFlight)\n    settler.ended(session.batches, inFlight)\n  }\n\n  async function load',
-    replace: '    settler.ended(session.batches, inFlight)\n  }\n\n  async function load',
+    find: '    session.batches.remove(inFlight)\n    ended(session.batches, inFlight)\n  }\n',
+    replace: '    ended(session.batches, inFlight)\n  }\n',
   },
   // ---- conditions and what the daemon says of itself
   {
@@ -251,7 +251,7 @@ export const deliveryMutations: readonly Mutation[] = [
   },
   {
     name: 'a held batch that was settled still counts as held',
-    file: 'delivery/provider-pipeline/settler.ts',
+    file: 'delivery/provider-pipeline/batch-sender.ts',
     find: 'if (reason !== undefined) reportHeld(emit, batches, { provider, reason })',
     replace: '',
   },

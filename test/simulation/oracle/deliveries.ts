@@ -476,8 +476,6 @@ function modelOf(
       return of.batchId === null && (of.status === 400 || of.status === 413)
         ? null
         : 'it was not refused alone'
-    if (reason === 'FORBIDDEN')
-      return of.batchId === null && of.status === 403 ? null : 'it was not forbidden alone'
     if (of.status === 409) return null
     // Of several answers to a batch, the last one is that of all its payloads.
     const result = of.results?.get(payloadId)
