@@ -2,8 +2,7 @@
 // sentences.
 
 import { quote } from '../std/quote.ts'
-import { payloadValues } from './payload-values.ts'
-import type { Fit } from './fit.ts'
+import { payloadValues, type Fit } from './fit.ts'
 import type { Proposal } from './types.ts'
 
 export function missingValuesOf({ fit, shapes, source }: Proposal): string[] {

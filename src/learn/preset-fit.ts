@@ -3,8 +3,7 @@
 import type { Message } from '../domain/message.ts'
 import { compileSources, createMapper, openExplainer, type MapResult } from '../mapping/mapping.ts'
 import type { MappingConfig } from '../mapping/config.ts'
-import { Fit, unknownSender } from './fit.ts'
-import { shareOf } from './payload-values.ts'
+import { Fit, unknownSender, shareOf } from './fit.ts'
 import type { TopicShape } from './topic-shapes.ts'
 
 const noDevices = { find: () => undefined, size: 0 }

@@ -49,8 +49,7 @@ import {
   type LoadedDevices,
 } from './devices/device-table.ts'
 import { createExplainer, type Explainer } from './explain/explain.ts'
-import type { ClockPolicy } from './devices/clock-check.ts'
-import type { ClockMemory } from './devices/device-clocks.ts'
+import type { ClockMemory, ClockPolicy } from './devices/device-clocks.ts'
 import type { DeviceNotes } from './types.ts'
 import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from './mapper.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { coordinateForm } from '../../src/learn/coordinate-form.ts'
+import { coordinateForm } from '../../src/learn/source-draft.ts'
 
 describe('the numbers of a position', () => {
   test.each<[string, unknown[], unknown[], object]>([

@@ -5,7 +5,7 @@
 //
 // An entry says whether messages of the device are mapped, ignored or quarantined, for which provider, and
 // holds the text of its identifiers. Which device a record is about: device-rule.ts.
-// Whether its time can be right: device-clocks.ts and clock-check.ts. A changed table makes a new mapper, so
+// Whether its time can be right: device-clocks.ts. A changed table makes a new mapper, so
 // entries never become stale; forgotten ones are made again.
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'

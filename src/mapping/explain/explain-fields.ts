@@ -24,7 +24,7 @@ export function explainFields(
   const { map } = config
   const sent = place.payload === null ? null : sentIn(place.payload)
   const record = new RecordFields(plan, place)
-  const inGps = [...coordinatesOf(map, record), ...membersOf(map, record)]
+  const inGps = positionOf(map, record)
   const signals = map.signals.map((_signal, index) => signalOf(config, index, record))
   const others = Object.entries(map.fields).map(([name, { unit }]) => {
     const isInGps = name.startsWith('gps.')
@@ -44,23 +44,26 @@ export function explainFields(
 /** What a field is called, and what is sent of it. */
 type Row = Pick<ExplainedField, 'option' | 'field' | 'sentUnit'> & { unit: string | undefined }
 
-function coordinatesOf({ latitude, longitude }: SourceConfig['map'], record: RecordFields): ExplainedField[] {
-  if (!latitude || !longitude) return []
-  return Object.entries({ latitude, longitude }).map(([option, { unit }]) =>
-    record.coordinate({ option, field: option, unit, sentUnit: 'deg' }),
-  )
+/** The units in which the members of a position are sent. */
+const sentUnits = {
+  latitude: 'deg',
+  longitude: 'deg',
+  speed: 'KILOMETERS_PER_HOUR',
+  heading: 'deg',
+  in_motion: null,
+} as const
+
+function positionOf(map: SourceConfig['map'], record: RecordFields): ExplainedField[] {
+  return Object.entries(sentUnits).flatMap(([option, sentUnit]) => {
+    const own = map[option as keyof typeof sentUnits]
+    if (!own) return []
+    const unit = 'unit' in own ? own.unit : undefined
+    const row = { option, field: option === 'in_motion' ? 'inMotion' : option, unit, sentUnit }
+    return [isCoordinate(option) ? record.coordinate(row) : record.member(option, row, true)]
+  })
 }
 
-function membersOf(
-  { speed, heading, in_motion: motion }: SourceConfig['map'],
-  record: RecordFields,
-): ExplainedField[] {
-  const rows: Row[] = []
-  if (speed) rows.push({ option: 'speed', field: 'speed', unit: speed.unit, sentUnit: 'KILOMETERS_PER_HOUR' })
-  if (heading) rows.push({ option: 'heading', field: 'heading', unit: heading.unit, sentUnit: 'deg' })
-  if (motion) rows.push({ option: 'in_motion', field: 'inMotion', unit: undefined, sentUnit: null })
-  return rows.map((row) => record.member(row.option, row, true))
-}
+const isCoordinate = (name: string) => name === 'latitude' || name === 'longitude'
 
 function signalOf({ map, origins }: SourceConfig, index: number, record: RecordFields): ExplainedField {
   const { type, part, families, origin, unit } = map.signals[index]!
@@ -258,9 +261,9 @@ const noPosition = 'it is sent only with a position, and there is none'
 /** A field that is sent only with a position. */
 function inPosition(field: ExplainedField, { reading }: RecordToExplain): ExplainedField {
   const why = whyNoPosition(reading)
-  const isCoordinate = field.field === 'latitude' || field.field === 'longitude'
   // For a position that cannot be used, the note of the coordinate says why.
-  if (why !== null) return withoutValue(field, isCoordinate && why === noPosition ? (field.note ?? why) : why)
+  if (why !== null)
+    return withoutValue(field, isCoordinate(field.field) && why === noPosition ? (field.note ?? why) : why)
   if (reading.isLastKnown && field.field === 'heading')
     return withoutValue(field, 'the position is a last known one, so its heading is not sent')
   return field

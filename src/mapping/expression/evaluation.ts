@@ -9,18 +9,7 @@ import { isNone, NoResult } from '../path/value.ts'
 import { compilePath, type Read } from '../path/path.ts'
 import { isRecord, setOwn } from '../path/path-eval.ts'
 import { Malformed } from '../path/text-cursor.ts'
-import {
-  difference,
-  numberOf,
-  product,
-  quotient,
-  remainder,
-  sum,
-  isSame,
-  order,
-  truthOf,
-  unordered,
-} from './number-operators.ts'
+import { arithmetic, numberOf, isSame, order, truthOf, unordered } from './number-operators.ts'
 import { compileCall, type Scope, type Variable } from './calls.ts'
 import { chainOf, constantOf, placeOf } from './names.ts'
 import { StepBudget, stepsOfText, withinLimit } from './step-budget.ts'
@@ -92,9 +81,9 @@ function compileNode(node: Node, scope: Scope): Read {
     case '-_':
       return compileMinus(node.args, scope)
     case '&&':
-      return conjunction(compileNode(node.args[0], scope), compileNode(node.args[1], scope))
+      return junction(false, compileNode(node.args[0], scope), compileNode(node.args[1], scope))
     case '||':
-      return disjunction(compileNode(node.args[0], scope), compileNode(node.args[1], scope))
+      return junction(true, compileNode(node.args[0], scope), compileNode(node.args[1], scope))
     case '?:':
       return choice(node.args, scope)
     case 'list':
@@ -153,21 +142,13 @@ function negation(operand: Read): Read {
   }
 }
 
-function conjunction(left: Read, right: Read): Read {
+/** `&&` is decided by one side that is false, `||` by one that is true. */
+function junction(decisive: boolean, left: Read, right: Read): Read {
   return (place) => {
     const first = truthOf(left(place))
-    if (first === false) return false
+    if (first === decisive) return decisive
     const second = truthOf(right(place))
-    return second === false || first === true ? second : first
-  }
-}
-
-function disjunction(left: Read, right: Read): Read {
-  return (place) => {
-    const first = truthOf(left(place))
-    if (first === true) return true
-    const second = truthOf(right(place))
-    return second === true || first === false ? second : first
+    return second === decisive || first === !decisive ? second : first
   }
 }
 
@@ -281,11 +262,7 @@ const operations: Readonly<Record<Operator['op'], Combine>> = {
   '>': ordered((found) => found > 0),
   '>=': ordered((found) => found >= 0),
   in: isIn,
-  '+': sum,
-  '-': difference,
-  '*': product,
-  '/': quotient,
-  '%': remainder,
+  ...arithmetic,
 }
 
 function ordered(holds: (order: number) => boolean): Combine {

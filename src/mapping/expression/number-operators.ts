@@ -34,10 +34,18 @@ export function rounded(value: number): number | NoResult {
   return checked(digitsOf(value))
 }
 
-export function sum(left: unknown, right: unknown): unknown {
-  if (typeof left === 'string' && typeof right === 'string') return joined(left, right)
-  return combined(left, right, (a, b) => decimalSum(a, b, false))
-}
+type Combine = (left: unknown, right: unknown) => unknown
+
+export const arithmetic = {
+  '+': (left, right) =>
+    typeof left === 'string' && typeof right === 'string'
+      ? joined(left, right)
+      : combined(left, right, (a, b) => decimalSum(a, b, false)),
+  '-': (left, right) => combined(left, right, (a, b) => decimalSum(a, b, true)),
+  '*': (left, right) => combined(left, right, (a, b) => digitsOf(a * b)),
+  '/': (left, right) => combined(left, right, (a, b) => digitsOf(a / b)),
+  '%': (left, right) => combined(left, right, (a, b) => digitsOf(a % b)),
+} as const satisfies Record<string, Combine>
 
 /** `12` and `3` as texts could be meant as 15 or as "123". */
 function joined(left: string, right: string): unknown {
@@ -47,18 +55,6 @@ function joined(left: string, right: string): unknown {
 
 function isNumeric(text: string): boolean {
   return text.length <= 40 && text.trim() !== '' && Number.isFinite(Number(text))
-}
-
-export function product(left: unknown, right: unknown): unknown {
-  return combined(left, right, (a, b) => digitsOf(a * b))
-}
-
-export function quotient(left: unknown, right: unknown): unknown {
-  return combined(left, right, (a, b) => digitsOf(a / b))
-}
-
-export function remainder(left: unknown, right: unknown): unknown {
-  return combined(left, right, (a, b) => digitsOf(a % b))
 }
 
 function digitsOf(value: number): number {
@@ -71,10 +67,6 @@ function combined(left: unknown, right: unknown, combine: (left: number, right: 
   const b = numberOf(right)
   if (typeof b !== 'number') return b
   return checked(combine(a, b))
-}
-
-export function difference(left: unknown, right: unknown): unknown {
-  return combined(left, right, (a, b) => decimalSum(a, b, true))
 }
 
 function decimalSum(left: number, right: number, isDifference: boolean): number {

@@ -130,22 +130,13 @@ function groupIn(identifier: number): number {
   return ((group >> 8) & 0xff) < broadcastFrom ? group & 0x3ff00 : group
 }
 
+const limits = { u8: 0xfa, u16le: 0xf9ff, u24le: 0xf9ffff, u32le: 0xf9ffffff }
+
 /** The largest value that does not mean "absent". */
 function limitOf({ type, length = 1 }: J1939Signal): number {
-  switch (type) {
-    case 'u8':
-      return 0xfa
-    case 'u16le':
-      return 0xf9ff
-    case 'u24le':
-      return 0xf9ffff
-    case 'u32le':
-      return 0xf9ffffff
-    case 'bits':
-    default:
-      // One bit cannot mean "absent"; of two bits 10 is an error and 11 "not available". From a byte on the
-      // rules of bytes hold.
-      if (length >= 8) return 0xfb * 2 ** (length - 8) - 1
-      return length === 1 ? 1 : 2 ** length - 3
-  }
+  if (type !== 'bits') return limits[type]
+  // One bit cannot mean "absent"; of two bits 10 is an error and 11 "not available". From a byte on the
+  // rules of bytes hold.
+  if (length >= 8) return 0xfb * 2 ** (length - 8) - 1
+  return length === 1 ? 1 : 2 ** length - 3
 }

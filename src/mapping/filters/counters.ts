@@ -1,17 +1,15 @@
 // counters.ts: judges the counters of a record (odometer, engine hours, fuel used) by what is remembered
 // (memory/counter-memory.ts). A value that jumps or falls has its share in the payloadId and is not sent.
 
-import { assertNever } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import { hasGrown, judge, type CounterReset, type CounterVerdict } from '../memory/counter-memory.ts'
+import { hasGrown, judge, type CounterReset } from '../memory/counter-memory.ts'
 import type { CounterState, DeviceMemory } from '../memory/device-memory.ts'
 import type { Memory } from '../memory/memory.ts'
 import { numberFrom } from '../path/value.ts'
 import { isUnsetNumber } from '../plausibility/unset-numbers.ts'
 import type { Reading } from '../read/reading.ts'
-import type { Finding } from '../types.ts'
 import type { JudgedCounter } from './judged-counters.ts'
-import { takeAsset } from './previous-values.ts'
+import { takeAsset } from './remembered-values.ts'
 
 export type CounterDeps = {
   memory: Pick<Memory, 'changed'>
@@ -71,7 +69,7 @@ function isWithheld(
       deps.counterReset(resetOf(reading, source, name, { value, before, why: verdict.reset }))
     return false
   }
-  const finding = findingOf(counter, kind)
+  const finding = counter.findings[kind]
   if (kind === 'placeholder' && !finding.isSent) {
     reading.leftOut = true
     reading.omit(finding.key)
@@ -96,19 +94,4 @@ function resetOf(
   const { device = '', assetId: asset = '' } = entry ?? {}
   const withheld = before.run?.withheld ?? 0
   return { source, device, asset, signal, before: before.value, after: value, withheld, why }
-}
-
-function findingOf(counter: JudgedCounter, kind: Exclude<CounterVerdict['kind'], 'plausible'>): Finding {
-  switch (kind) {
-    case 'jump':
-      return counter.jump
-    case 'fall':
-      return counter.fall
-    case 'placeholder':
-      return counter.placeholder
-    case 'other unit':
-      return counter.otherUnit
-    default:
-      return assertNever(kind)
-  }
 }

@@ -2,7 +2,7 @@
 // reading or replaces a value; only that of the time changes the name of its payload. In this order:
 //
 //   times       record-time.ts      the time of the device, and (../devices/) whether it can be right
-//   memory      remembered-values.ts, previous-values.ts: what the device said before
+//   memory      remembered-values.ts: what the device said before
 //   fix         fix.ts              whether the position is valid, and of which time
 //   bounds      ../plausibility/    while a value is read: those that no vehicle has
 //   fleet       swapped-positions.ts: whether latitude and longitude are swapped
@@ -20,8 +20,14 @@ import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
 import type { Reading } from '../read/reading.ts'
 import type { ReadCounters } from '../types.ts'
 import { judgedSignals, type CounterDeps } from './counters.ts'
-import { notePrevious, placeholdersIn, previousBy } from './previous-values.ts'
-import { motionByMemory, noteRemembered, withRemembered } from './remembered-values.ts'
+import {
+  notePrevious,
+  placeholdersIn,
+  previousBy,
+  motionByMemory,
+  noteRemembered,
+  withRemembered,
+} from './remembered-values.ts'
 import { placeIn } from './swapped-positions.ts'
 
 export type FilterDeps = CounterDeps & {

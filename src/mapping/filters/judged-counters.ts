@@ -5,7 +5,7 @@ import { signalFrame } from '../fields/signals.ts'
 import type { PlausibilityConfig } from '../plausibility/plausibility-config.ts'
 import { inUnit, measures, quantityOf, unitOf, type Quantity } from '../plausibility/quantities.ts'
 import type { Finding } from '../types.ts'
-import type { CounterRule } from '../memory/counter-memory.ts'
+import type { CounterRule, CounterVerdict } from '../memory/counter-memory.ts'
 
 export type JudgedCounter = {
   /** `TYPE PART`. */
@@ -14,10 +14,8 @@ export type JudgedCounter = {
   head: string
   tail: string
   rule: CounterRule
-  jump: Finding
-  fall: Finding
-  placeholder: Finding
-  otherUnit: Finding
+  /** By what is wrong with a reading. */
+  findings: Readonly<Record<Exclude<CounterVerdict['kind'], 'plausible'>, Finding>>
 }
 
 export type CounterField = {
@@ -65,9 +63,11 @@ export function judgedCounter(field: CounterField, config: PlausibilityConfig): 
       step: ratio === 1 ? 0 : ratio,
       factors: limit.factors,
     },
-    jump: finding('jump'),
-    fall: finding('fall'),
-    placeholder: finding('a placeholder'),
-    otherUnit: finding('another unit'),
+    findings: {
+      jump: finding('jump'),
+      fall: finding('fall'),
+      placeholder: finding('a placeholder'),
+      'other unit': finding('another unit'),
+    },
   }
 }

@@ -1,6 +1,7 @@
 // device-memory.ts: what is remembered of one device by one source.
 
 import type { EpochMs } from '../../std/clock.ts'
+import { ByteReader } from '../encodings/byte-reader.ts'
 
 export type Plain = string | number | boolean
 
@@ -150,16 +151,16 @@ function putNumber(number: number): void {
 }
 
 export function decodeMemory(bytes: Buffer): Content | null {
-  const reader = createReader(bytes)
+  const reader = new ByteReader(bytes)
   try {
-    if (reader.byte() !== version) return null
-    const asset = reader.text()
+    if (reader.uint(1) !== version) return null
+    const asset = textIn(reader)
     const values = new Map<string, RememberedValue>()
-    for (let left = reader.count(); left > 0; left -= 1)
-      values.set(reader.text(), { time: reader.number(), value: plainIn(reader) })
+    for (let left = reader.uint(2); left > 0; left -= 1)
+      values.set(textIn(reader), { time: numberIn(reader), value: plainIn(reader) })
     const counters = new Map<string, CounterState>()
-    for (let left = reader.count(); left > 0; left -= 1) counters.set(reader.text(), counterIn(reader))
-    return reader.isAtEnd() ? { asset, values, counters } : null
+    for (let left = reader.uint(2); left > 0; left -= 1) counters.set(textIn(reader), counterIn(reader))
+    return reader.isAtEnd ? { asset, values, counters } : null
   } catch (error) {
     // Reading behind the end.
     if (error instanceof RangeError) return null
@@ -167,65 +168,49 @@ export function decodeMemory(bytes: Buffer): Content | null {
   }
 }
 
-type Reader = ReturnType<typeof createReader>
-
-function createReader(bytes: Buffer) {
-  let at = 0
-  const next = (length: number) => (at += length) - length
-  return {
-    byte: () => bytes.readUInt8(next(1)),
-    count: () => bytes.readUInt16BE(next(2)),
-    whole: () => bytes.readUInt32BE(next(4)),
-    /** No time, value or reading is infinite or NaN. */
-    number() {
-      const number = bytes.readDoubleBE(next(8))
-      if (!Number.isFinite(number)) throw new RangeError('not a number')
-      return number
-    },
-    text() {
-      const length = bytes.readUInt16BE(next(2))
-      const start = next(length)
-      if (at > bytes.length) throw new RangeError('behind the end')
-      return bytes.toString('utf8', start, at)
-    },
-    isAtEnd: () => at === bytes.length,
-  }
+/** No time, value or reading is infinite or NaN. */
+function numberIn(reader: ByteReader): number {
+  const number = reader.double()
+  if (number === null) throw new RangeError('not a number')
+  return number
 }
 
-function plainIn(reader: Reader): Plain {
-  switch (reader.byte()) {
+const textIn = (reader: ByteReader) => reader.text(reader.uint(2))
+
+function plainIn(reader: ByteReader): Plain {
+  switch (reader.uint(1)) {
     case kinds.false:
       return false
     case kinds.true:
       return true
     case kinds.number:
-      return reader.number()
+      return numberIn(reader)
     case kinds.text:
-      return reader.text()
+      return textIn(reader)
     default:
       throw new RangeError('no known kind')
   }
 }
 
-function counterIn(reader: Reader): CounterState {
-  const kind = reader.byte()
+function counterIn(reader: ByteReader): CounterState {
+  const kind = reader.uint(1)
   const reading = readingIn(reader)
   if (kind === 0) return { ...reading, run: null }
   return {
     ...reading,
     run: {
-      since: reader.number(),
-      withheld: reader.whole(),
-      counted: reader.whole(),
-      countedAt: reader.number(),
-      agreeing: reader.whole(),
-      agreeingSince: reader.number(),
+      since: numberIn(reader),
+      withheld: reader.uint(4),
+      counted: reader.uint(4),
+      countedAt: numberIn(reader),
+      agreeing: reader.uint(4),
+      agreeingSince: numberIn(reader),
       last: readingIn(reader),
       isOtherUnit: kind === 2,
     },
   }
 }
 
-function readingIn(reader: Reader): CounterReading {
-  return { time: reader.number(), value: reader.number() }
+function readingIn(reader: ByteReader): CounterReading {
+  return { time: numberIn(reader), value: numberIn(reader) }
 }

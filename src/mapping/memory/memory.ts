@@ -1,10 +1,9 @@
 // memory.ts: what the mapping remembers of a device, the entry file of the folder.
 //
-//   remembered-values.ts   the last lock, fix and ignition, for messages that do not repeat them
-//   previous-values.ts     what the record before had, for differences
-//   counter-memory.ts      jumps and falls of odometer and engine hours
-//   swapped-positions.ts   latitude and longitude swapped, by the fleet (not durable)
-//   memory-codec.ts        the stored form
+//   counter-memory.ts   jumps and falls of odometer and engine hours
+//   device-memory.ts    what is remembered of one device, and its stored form
+//
+// The filters (../filters/) read and change it: remembered-values.ts, counters.ts.
 //
 // Guarantees
 //   Durable   a change is a write that is committed with the message that caused it. After a failed write

@@ -8,7 +8,7 @@
 // (../filters/filters.ts). What follows from memory is no part of the name: the same message has the same
 // name whatever came before it (../write.ts).
 
-import type { ClockCheck } from '../devices/clock-check.ts'
+import type { ClockCheck } from '../devices/device-clocks.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import type { SourcePlan } from '../compile/source-plan.ts'
 import { hasSentValues, recall, type FilterDeps } from '../filters/filters.ts'
@@ -17,12 +17,15 @@ import { position } from '../lost-fields/watched-fields.ts'
 import { timeOfRecord } from '../filters/record-time.ts'
 import type { FieldWatch } from '../lost-fields/lost-fields.ts'
 import type { Route, SourceRuntime } from '../routing/routing.ts'
-import type { Reading } from './reading.ts'
+import { Reading, type Counts, type MessageAt } from './reading.ts'
 import { quote } from '../../std/quote.ts'
 import { deviceNamed } from '../devices/device-rule.ts'
-import { withinLimit } from '../expression/expression.ts'
+import { withinLimit, limitRejection } from '../expression/expression.ts'
 import { isRecord } from '../path/path-eval.ts'
-import { notAnObject } from './map-result.ts'
+import { notAnObject, hintedRejection } from './map-result.ts'
+import { noteRemembered } from '../filters/remembered-values.ts'
+import type { CollectedReader } from '../state/record-closing.ts'
+import type { DeviceNotes } from '../types.ts'
 
 export type ReadDeps = FilterDeps & {
   checkTime: ClockCheck['checkTime']
@@ -161,7 +164,7 @@ export function deviceNameIn({ device }: SourcePlan, reading: Reading): string |
 }
 
 /** False where `when` does not hold: the record is ignored. */
-export function isWanted(reading: Reading, when: Route['runtime']['source']['when']): boolean {
+function isWanted(reading: Reading, when: Route['runtime']['source']['when']): boolean {
   if (when === null) return true
   reading.isWanted = when.holds(reading)
   if (!reading.isWanted) reading.ignore(when.reason)
@@ -169,8 +172,60 @@ export function isWanted(reading: Reading, when: Route['runtime']['source']['whe
 }
 
 /** A payload of a provider that is not in the config would never be sent. Null where it was refused. */
-export function admitted(entry: DeviceEntry, reading: Reading): DeviceEntry | null {
+function admitted(entry: DeviceEntry, reading: Reading): DeviceEntry | null {
   reading.entry = entry
   if (entry.deliverable || entry.ignored) return entry
   return reading.refuse('UNKNOWN_PROVIDER', `The config has no provider ${quote(entry.provider, 80)}.`)
+}
+
+// Reads records that were collected from several messages, when they close (../state/).
+
+type Deps = {
+  counts: Counts
+  read: ReadDeps
+  notes: DeviceNotes | null
+  onReading: ((reading: Reading, source: SourcePlan) => void) | null
+}
+
+export function createCollectedReader(deps: Deps): CollectedReader {
+  const { counts, read, notes, onReading } = deps
+  return {
+    note({ source }, entry, { record, time, arrivedAt }) {
+      const at = { arrivedAt, offsetMs: null, live: true }
+      const reading = withinLimit(() => readingOf(source, record, at))
+      if (reading === undefined) return
+      reading.entry = entry
+      reading.moment = Number.isNaN(time) ? arrivedAt : time
+      recall(reading, source, entry, read.memory)
+      noteRemembered(reading, source, reading.moment, read.memory)
+    },
+    read(runtime, entry, record, at) {
+      const { source } = runtime
+      try {
+        const reading = readingOf(source, record, at)
+        reading.device = entry.device
+        reading.notes = source.notes?.begin() ?? null
+        onReading?.(reading, source)
+        if (!isWanted(reading, source.when) || admitted(entry, reading) === null) return reading.rejection
+        reading.countOthers(source.name)
+        if (readRecord(reading, runtime, entry, read)) return reading.mapped(source.name, entry)
+        return hintedRejection(source, reading.rejection, reading, entry)
+      } catch (error) {
+        return limitRejection(error)
+      }
+    },
+  }
+
+  function readingOf(
+    { captures: names, extract }: SourcePlan,
+    record: unknown,
+    when: Pick<MessageAt, 'arrivedAt' | 'offsetMs' | 'live'>,
+  ): Reading {
+    const captures = names.map(() => '')
+    const others: MessageAt['others'] = []
+    const whole = extract === null ? record : extract(record, { captures, others })
+    const of = { captures, root: whole, others, notes: when.live ? notes : null }
+    const at = { message: null, ...when, ...of, flagged: null, owner: null, isLossNoted: false, noted: null }
+    return new Reading(counts, at, whole, undefined)
+  }
 }

@@ -14,10 +14,16 @@
 
 import { quote } from '../../std/quote.ts'
 import { setOwn } from '../path/path-eval.ts'
-import type { Metric, Table } from './sparkplug-table.ts'
-import { fits, valueOf, wireKindOf, type MetricValue } from './sparkplug-value.ts'
+import type { Metric, Table } from './sparkplug-births.ts'
+import {
+  fits,
+  valueOf,
+  wireKindOf,
+  type MetricValue,
+  type WireMetric,
+  type WirePayload,
+} from './sparkplug-wire.ts'
 import { unsignedOf } from '../protobuf/protobuf.ts'
-import type { WireMetric, WirePayload } from './sparkplug-wire.ts'
 
 export type SparkplugRecord = {
   /** Epoch milliseconds, decimal text beyond 2^53; null where neither metric nor payload has a time. */

@@ -37,11 +37,9 @@ import type {
   StatefulDecoder,
   StateWrite,
 } from '../types.ts'
-import { birthKeyHead, createBirths, type Node } from './sparkplug-births.ts'
+import { birthKeyHead, createBirths, tableOf, type Node, type BirthNumber } from './sparkplug-births.ts'
 import { recordsOf, type Records } from './sparkplug-records.ts'
-import { tableOf, type BirthNumber } from './sparkplug-table.ts'
-import { valueOf, wireKindOf } from './sparkplug-value.ts'
-import { encodeRebirth, readPayload, type WirePayload } from './sparkplug-wire.ts'
+import { valueOf, wireKindOf, encodeRebirth, readPayload, type WirePayload } from './sparkplug-wire.ts'
 
 export const sparkplug = {
   description: 'Sparkplug B, with `records` that have their `metrics` by name',

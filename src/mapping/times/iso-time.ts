@@ -11,26 +11,22 @@ import type { Zone } from './zones.ts'
  */
 export function parseDateTime(text: string, zone: Zone | null): number {
   if (text.length < 13 || text.length > 40) return Number.NaN
-  return text[4] === '-' ? parseExtended(text, zone) : parseBasic(text, zone)
+  const isExtended = text[4] === '-'
+  const { monthAt, dayAt, hourAt, minuteAt, secondAt } = isExtended ? extended : basic
+  if (!isBetween(text.charCodeAt(hourAt - 1))) return Number.NaN
+  if (isExtended && (text[7] !== '-' || text[13] !== ':')) return Number.NaN
+  const hasSecond = isExtended ? text[16] === ':' : isDigitAt(text, 13)
+  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
+  const second = hasSecond ? twoDigits(text, secondAt) : 0
+  const time = timeOfDay(twoDigits(text, hourAt), twoDigits(text, minuteAt), second)
+  const local = momentOf(year, twoDigits(text, monthAt), twoDigits(text, dayAt), time)
+  return hasSecond
+    ? withDecimalsAt(text, secondAt + 2, local, zone)
+    : withZoneAt(text, minuteAt + 2, local, zone)
 }
 
-function parseExtended(text: string, zone: Zone | null): number {
-  if (!isBetween(text.charCodeAt(10)) || text[7] !== '-' || text[13] !== ':') return Number.NaN
-  const hasSecond = text[16] === ':'
-  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
-  const time = timeOfDay(twoDigits(text, 11), twoDigits(text, 14), hasSecond ? twoDigits(text, 17) : 0)
-  const local = momentOf(year, twoDigits(text, 5), twoDigits(text, 8), time)
-  return hasSecond ? withDecimalsAt(text, 19, local, zone) : withZoneAt(text, 16, local, zone)
-}
-
-function parseBasic(text: string, zone: Zone | null): number {
-  if (!isBetween(text.charCodeAt(8))) return Number.NaN
-  const hasSecond = isDigitAt(text, 13)
-  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
-  const time = timeOfDay(twoDigits(text, 9), twoDigits(text, 11), hasSecond ? twoDigits(text, 13) : 0)
-  const local = momentOf(year, twoDigits(text, 4), twoDigits(text, 6), time)
-  return hasSecond ? withDecimalsAt(text, 15, local, zone) : withZoneAt(text, 13, local, zone)
-}
+const extended = { monthAt: 5, dayAt: 8, hourAt: 11, minuteAt: 14, secondAt: 17 }
+const basic = { monthAt: 4, dayAt: 6, hourAt: 9, minuteAt: 11, secondAt: 13 }
 
 /** What is between date and time: T, t or a blank. */
 function isBetween(code: number): boolean {

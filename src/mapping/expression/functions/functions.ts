@@ -8,9 +8,8 @@ import { isNone, NoResult } from '../../path/value.ts'
 import type { Read } from '../../path/path.ts'
 import type { FunctionRow } from './function-row.ts'
 import type { StepBudget } from '../step-budget.ts'
-import { listFunctions } from './list-functions.ts'
+import { listFunctions, textFunctions } from './text-functions.ts'
 import { numberFunctions } from './number-functions.ts'
-import { textFunctions } from './text-functions.ts'
 
 export const functionRows: readonly FunctionRow[] = [...numberFunctions, ...textFunctions, ...listFunctions]
 

@@ -7,6 +7,7 @@ import { Malformed } from '../../path/text-cursor.ts'
 import { checked } from '../number-operators.ts'
 import { row, type FunctionRow } from './function-row.ts'
 import { stepsMax, stepsOfText } from '../step-budget.ts'
+import { entriesOf, isRecord, setOwn } from '../../path/path-eval.ts'
 
 /** RE2 needs up to a microsecond for a character. */
 const matchedMax = 256
@@ -18,28 +19,22 @@ const ofTexts = {
   cost: (...texts: unknown[]) => stepsOfText(texts.reduce<number>((sum, text) => sum + lengthOf(text), 0)),
 }
 
+const tests = [
+  ['contains', 'contains', 'name.contains("truck")', 'includes'],
+  ['startsWith', 'starts with', 'topic.kind.startsWith("gps_")', 'startsWith'],
+  ['endsWith', 'ends with', 'name.endsWith("km")', 'endsWith'],
+] as const
+
 export const textFunctions: readonly FunctionRow[] = [
   row('string(x)', 'A number, true or false as a text.', 'string(id)', written),
-  row(
-    'contains(text, part)',
-    'Whether the text contains another.',
-    'name.contains("truck")',
-    (text, part) => judged(text, part, (one, other) => one.includes(other)),
-    ofTexts,
-  ),
-  row(
-    'startsWith(text, part)',
-    'Whether the text starts with another.',
-    'topic.kind.startsWith("gps_")',
-    (text, part) => judged(text, part, (one, other) => one.startsWith(other)),
-    ofTexts,
-  ),
-  row(
-    'endsWith(text, part)',
-    'Whether the text ends with another.',
-    'name.endsWith("km")',
-    (text, part) => judged(text, part, (one, other) => one.endsWith(other)),
-    ofTexts,
+  ...tests.map(([call, verb, example, test]) =>
+    row(
+      `${call}(text, part)`,
+      `Whether the text ${verb} another.`,
+      example,
+      (text, part) => (typeof text === 'string' && typeof part === 'string' ? text[test](part) : undefined),
+      ofTexts,
+    ),
   ),
   row(
     'matches(text, pattern)',
@@ -113,11 +108,6 @@ function written(value: unknown): unknown {
   return typeof number === 'number' ? String(number) : number
 }
 
-function judged(text: unknown, part: unknown, judge: (text: string, part: string) => boolean): unknown {
-  if (typeof text !== 'string' || typeof part !== 'string') return undefined
-  return judge(text, part)
-}
-
 function changed(text: unknown, change: (text: string) => string): unknown {
   return typeof text === 'string' ? change(text) : undefined
 }
@@ -186,7 +176,7 @@ function compiledPattern(pattern: string): RE2JS {
 }
 
 /** Characters as CEL counts them: one beyond 16 bits, such as 😀, is one. */
-export function sizeOf(text: string): number {
+function sizeOf(text: string): number {
   let size = 0
   for (let at = 0; at < text.length; at += widthAt(text, at)) size += 1
   return size
@@ -203,4 +193,64 @@ function partOf(text: string, from: number, to: number): string {
 
 function widthAt(text: string, at: number): number {
   return (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1
+}
+
+// The functions of expressions about lists and objects.
+
+const unequal = new NoResult('zip() needs an object with lists of one length')
+
+export const listFunctions: readonly FunctionRow[] = [
+  row(
+    'size(x)',
+    'The number of characters of a text, of elements of a list, or of keys of an object.',
+    'size(positions) > 0',
+    (x) => {
+      if (typeof x === 'string') return sizeOf(x)
+      if (Array.isArray(x)) return x.length
+      return isRecord(x) ? Object.keys(x).length : undefined
+    },
+    { cost: (x) => (typeof x === 'string' ? stepsOfText(x.length) : keysIn(x)) },
+  ),
+  row(
+    'entries(x)',
+    'An object as a list of { key, value }.',
+    'entries(message).filter(e, e.key.startsWith("gps_"))[0].value',
+    entriesOf,
+    { cost: keysIn },
+  ),
+  row(
+    'zip(x)',
+    'An object of lists of one length as a list of objects: {"t":[1,2],"v":[8,9]} is [{t:1,v:8}, {t:2,v:9}].',
+    'zip(samples)',
+    (x) => (isRecord(x) ? (zipped(x) ?? unequal) : undefined),
+    { cost: (x) => 2 * cellsIn(x) },
+  ),
+]
+
+function keysIn(value: unknown): number {
+  return isRecord(value) ? Object.keys(value).length : 0
+}
+
+function cellsIn(value: unknown): number {
+  if (!isRecord(value)) return 0
+  let cells = 0
+  for (const key in value) cells += Array.isArray(value[key]) ? value[key].length + 1 : 1
+  return cells
+}
+
+/**
+ * Undefined where there is no list, or the lists are not of one length: then it is not known which values
+ * belong together.
+ */
+function zipped(value: Record<string, unknown>): unknown {
+  const lists = Object.keys(value).filter((key) => Array.isArray(value[key]))
+  const [first] = lists
+  if (first === undefined) return undefined
+  const { length } = value[first] as readonly unknown[]
+  if (lists.some((key) => (value[key] as readonly unknown[]).length !== length)) return undefined
+  return Array.from({ length }, (_, at) => {
+    const record: Record<string, unknown> = {}
+    for (const key of lists) setOwn(record, key, (value[key] as readonly unknown[])[at])
+    return record
+  })
 }
