@@ -40,8 +40,6 @@ export type ObservedTraffic = {
   shapes: TopicShape[]
 }
 
-export type Collector = ReturnType<typeof createCollector>
-
 const topicsMax = 10_000
 const shapesMax = 500
 const samplesMax = 40

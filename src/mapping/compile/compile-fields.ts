@@ -17,9 +17,6 @@ import type { Scope } from './compile-scope.ts'
 import { coordinateOf, memberOf, membersOfGps, where, type MemberRow } from './compile-values.ts'
 import { readsPrevious } from '../path/paths-used.ts'
 
-/** Devices whose motion each source stores. */
-const devicesMax = 65_536
-
 type Fields = Pick<
   SourcePlan,
   'time' | 'timeBit' | 'fix' | 'gps' | 'gpsLastKnown' | 'extraFields' | 'motion'
@@ -97,7 +94,7 @@ function motionOf({ in_motion: field, speed }: MapConfig): MotionOptions | null 
   if (above === undefined || below === undefined)
     throw new Malformed('needs "above", the speed above which the asset moves')
   if (below > above) throw new Malformed('must have "below" less than or equal to "above"')
-  return { above, below, devicesMax }
+  return { above, below }
 }
 
 /** `shift`: a duration with a sign. */

@@ -10,7 +10,7 @@ import { expressionsIn, namesReadBy } from '../path/paths-used.ts'
 import type { CompiledCoalesce } from '../state/coalesce.ts'
 import { compilePrivacy, type Withhold } from '../privacy/privacy.ts'
 import { compileSchedule } from '../privacy/schedule.ts'
-import type { ThinOptions } from '../filters/thin.ts'
+import type { ThinRules } from '../filters/thin.ts'
 import { compileTime, compileZone, zoneFor } from '../times/times.ts'
 import { nameFrom } from '../path/value.ts'
 import { compileCondition } from '../expression/expression.ts'
@@ -18,9 +18,6 @@ import { rawOf } from './compile-values.ts'
 import type { Scope } from './compile-scope.ts'
 import { checkProfile } from './useless-options.ts'
 import type { Remember, SourcePlan } from './source-plan.ts'
-
-/** Streams of devices that the thinning of each source remembers. */
-const streamsMax = 65_536
 
 /** Without `pair_within`. A value that was measured long before is sent with its own time. */
 const pairedMs = 60_000
@@ -32,10 +29,9 @@ export function compileMemory(source: SourceConfig, scope: Scope): Memory | unde
   if (source.coalesce) checkConditions(source, scope)
   const coalesce = scope.compile(['coalesce'], () => coalesceOf(source, scope.captures))
   const thin = scope.compile(['thin'], () => thinOf(source))
-  const merge = source.merge ? { group: source.merge.group, windowMs: source.merge.window } : null
   const remember = scope.compile(['remember'], () => rememberOf(source, scope.captures))
   if (coalesce === undefined || thin === undefined || remember === undefined) return undefined
-  return { remember, coalesce, thin, merge }
+  return { remember, coalesce, thin, merge: source.merge ?? null }
 }
 
 function rememberOf({ remember, map }: SourceConfig, captures: readonly string[]): Remember | null {
@@ -47,12 +43,11 @@ function rememberOf({ remember, map }: SourceConfig, captures: readonly string[]
   return { names, forMs, motion }
 }
 
-function thinOf({ thin }: SourceConfig): ThinOptions | null {
+function thinOf({ thin }: SourceConfig): ThinRules | null {
   if (!thin) return null
-  const { every = null, distance = null, heading = null, signal } = thin
-  if (every === null && distance === null && heading === null && !signal)
+  if ([thin.every, thin.distance, thin.heading].every((rule) => rule === undefined) && !thin.signal)
     throw new Malformed('needs at least one of every, distance, heading, signal')
-  return { everyMs: every, distanceM: distance, headingDeg: heading, signal, streamsMax }
+  return thin
 }
 
 type TimeOfValue = NonNullable<NonNullable<SourceConfig['coalesce']>['time']>

@@ -3,7 +3,7 @@
 import type { CompiledCoalesce } from '../state/coalesce.ts'
 import type { JudgedCounter } from '../filters/judged-counters.ts'
 import type { MotionOptions } from '../filters/motion.ts'
-import type { ThinOptions } from '../filters/thin.ts'
+import type { ThinRules } from '../filters/thin.ts'
 import type { DeviceRule } from '../devices/device-rule.ts'
 import type { DeviceEntryOptions } from '../devices/devices.ts'
 import type { Extract } from '../extract/extract.ts'
@@ -74,8 +74,8 @@ export type SourcePlan = {
   /** Null where nothing reads a value of the record before. */
   previous: CompiledPrevious | null
   coalesce: CompiledCoalesce | null
-  thin: ThinOptions | null
-  merge: { group: string; windowMs: number } | null
+  thin: ThinRules | null
+  merge: { group: string; window: number } | null
   /** Nothing to send is usual, and no reason for a dead letter. */
   emptyIsNormal: boolean
   /** What is left out for devices of no family, in words; null where nothing is. */
@@ -137,6 +137,6 @@ export type Remember = {
 /** A record that is collected may be merged afterwards. */
 export function longestWindowMs(sources: readonly SourcePlan[]): number {
   const collecting = sources.map(({ coalesce }) => coalesce?.rules.windowMs ?? 0)
-  const merging = sources.map(({ merge }) => merge?.windowMs ?? 0)
+  const merging = sources.map(({ merge }) => merge?.window ?? 0)
   return Math.max(0, ...collecting) + Math.max(0, ...merging)
 }

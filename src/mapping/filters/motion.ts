@@ -18,15 +18,16 @@ export type MotionOptions = {
   /** Both in the unit that is sent. */
   above: number
   below: number
-  /** Devices in memory. Beyond it, the least recently used ones are evicted and counted. */
-  devicesMax: number
 }
 
 export type Motion = ReturnType<typeof createMotion>
 
+/** Devices in memory. Beyond it, the least recently used ones are evicted and counted. */
+const devicesMax = 65_536
+
 type State = { moving: boolean; time: EpochMs }
 
-export function createMotion({ above, below, devicesMax }: MotionOptions) {
+export function createMotion({ above, below }: MotionOptions) {
   const states = createCache<State>(devicesMax)
   return { movesAt, counters: () => states.counters() }
 

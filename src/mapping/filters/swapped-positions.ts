@@ -9,8 +9,6 @@
 // its middle where the whole fleet has it, unless the first devices are all of one place and the others are
 // not: then those others may be shown as swapped where their swapped position is near that place.
 
-export type SwappedPositions = ReturnType<typeof createSwappedPositions>
-
 export type Place = { latitude: number; longitude: number }
 
 const fleetMin = 5

@@ -19,17 +19,13 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import { createCache } from '../bounded-cache.ts'
+import type { SourceConfig } from '../config.ts'
 import { sentSignals, type Identity, type MappedRecord } from '../write.ts'
 
-export type ThinOptions = {
-  /** Each is null for a rule that is not used. */
-  everyMs: number | null
-  distanceM: number | null
-  headingDeg: number | null
-  signal: boolean
-  /** Streams in memory. Beyond it, the least recently used ones are evicted and counted. */
-  streamsMax: number
-}
+export type ThinRules = NonNullable<SourceConfig['thin']>
+
+/** Streams in memory. Beyond it, the least recently used ones are evicted and counted. */
+const streamsMax = 65_536
 
 /** The values of a payload that the rules compare; NaN and null for those it does not have. */
 export type ThinSample = {
@@ -64,8 +60,8 @@ type Stream = {
 const metresPerRadian = 6_371_008.8
 const radians = Math.PI / 180
 
-export function createThin(options: ThinOptions) {
-  const streams = createCache<Stream>(options.streamsMax)
+export function createThin(rules: ThinRules) {
+  const streams = createCache<Stream>(streamsMax)
   const counts = { passed: 0, thinned: 0 }
   return { passes, counters: () => ({ ...streams.counters(), ...counts }) }
 
@@ -92,18 +88,18 @@ export function createThin(options: ThinOptions) {
     const { last } = stream
     const late = last !== null && sample.time < last.time
     const passed = last === null || late || differs(last, sample)
-    if (passed && !late) stream.last = { ...sample, values: options.signal ? sample.values : '' }
+    if (passed && !late) stream.last = { ...sample, values: rules.signal ? sample.values : '' }
     remember(stream, high, low, passed)
     return passed
   }
 
   function differs(last: ThinSample, now: ThinSample): boolean {
-    const { everyMs, distanceM, headingDeg, signal } = options
-    if (everyMs !== null && now.time - last.time >= everyMs) return true
+    const { every, distance, heading, signal } = rules
+    if (every !== undefined && now.time - last.time >= every) return true
     if (last.moving !== now.moving) return true
     if (signal && last.values !== now.values) return true
-    if (headingDeg !== null && angleBetween(last.heading, now.heading) >= headingDeg) return true
-    return distanceM !== null && metresBetween(last, now) >= distanceM
+    if (heading !== undefined && angleBetween(last.heading, now.heading) >= heading) return true
+    return distance !== undefined && metresBetween(last, now) >= distance
   }
 }
 

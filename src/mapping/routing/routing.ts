@@ -53,8 +53,6 @@ export type Route = {
 
 export type Routed = Route | { runtime: null }
 
-export type Routing = ReturnType<typeof createRouting>
-
 /**
  * Of the topics and of the devices that are cached, in sum (sized-cache.ts). There is room for about 140,000
  * topics with names of usual length; the memory is taken when they are seen.

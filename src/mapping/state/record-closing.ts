@@ -31,8 +31,6 @@ export type CollectedReader = {
   ): MappedRecord | Rejection
 }
 
-export type RecordClosing = ReturnType<typeof createRecordClosing>
-
 /** The table may have lost a device while its values were collected. */
 const unlisted: Rejection = {
   kind: 'quarantined',

@@ -51,7 +51,7 @@ export function createStates(runtimes: readonly SourceRuntime[]): States {
   const bounds: CoalesceBounds = { ...boundsOfOne, openBytesMax: Math.floor(openBytesMax / parts) }
   const groups = new Map<string, GroupState>()
   for (const [name, members] of merging) {
-    const windowMs = Math.max(...members.map(({ source: { merge } }) => merge!.windowMs))
+    const windowMs = Math.max(...members.map(({ source: { merge } }) => merge!.window))
     const names = members.map(({ source }) => source.name)
     const merger = createMerger({ sources: names, windowMs }, bounds)
     groups.set(name, { name, prefix: prefixOf('merge', name), merger })

@@ -4,11 +4,11 @@ import * as fc from 'fast-check'
 import {
   createThin,
   metresBetween,
-  type ThinOptions,
+  type ThinRules,
   type ThinSample,
 } from '../../../src/mapping/filters/thin.ts'
 
-const nothing = { everyMs: null, distanceM: null, headingDeg: null, signal: false, streamsMax: 1000 }
+const nothing = { signal: false }
 
 type Reading = Partial<Omit<ThinSample, 'windowKey'>> & { time: number }
 
@@ -27,8 +27,8 @@ function sampleOf(reading: Reading): ThinSample {
   return { ...sample, windowKey: hash('sha256', JSON.stringify(sample), 'hex').slice(0, 32) }
 }
 
-const every10s = { everyMs: 10_000 }
-const everyMinute = { everyMs: 60_000 }
+const every10s = { every: 10_000 }
+const everyMinute = { every: 60_000 }
 /** Some 22 m. */
 const step = 0.000_2
 const ignition = ['ignition 1', 'ignition 1', 'ignition 0'].map((values, time) => ({ time, values }))
@@ -36,17 +36,17 @@ const moving = [true, true, false, false, true].map((one, time) => ({ time, movi
 const times = (...all: number[]) => all.map((time) => ({ time }))
 
 describe('thinning', () => {
-  test.each<[rule: string, options: Partial<ThinOptions>, readings: Reading[], passing: number[]]>([
+  test.each<[rule: string, options: Partial<ThinRules>, readings: Reading[], passing: number[]]>([
     ['one per interval of device time', every10s, times(0, 4000, 9999, 10_000, 12_000, 25_000), [0, 3, 5]],
     [
       'what is far from the last one that passed, however slow the movement',
-      { distanceM: 50 },
+      { distance: 50 },
       [0, 1, 2, 3, 4, 5, 6].map((n) => ({ time: n, latitude: 48 + n * step })),
       [0, 3, 6],
     ],
     [
       'a change of heading, also across north',
-      { headingDeg: 30 },
+      { heading: 30 },
       [350, 10, 20, 355, 200].map((heading, time) => ({ time, heading })),
       [0, 2, 4],
     ],
@@ -73,7 +73,7 @@ describe('thinning', () => {
   })
 
   test('treats equal payloads as two readings unless the device marks a duplicate', () => {
-    const { passes } = createThin({ ...nothing, everyMs: 10_000 })
+    const { passes } = createThin({ ...nothing, every: 10_000 })
     const parked = { ...sampleOf({ time: 0 }), resent: false }
     expect(passes(parked)).toBe(true)
     expect(passes({ ...parked, time: 5000 })).toBe(false)
@@ -89,7 +89,7 @@ describe('thinning', () => {
     })
     fc.assert(
       fc.property(fc.array(fc.tuple(reading, fc.nat(15)), { maxLength: 40 }), (readings) => {
-        const options = { ...nothing, everyMs: 10_000, distanceM: 200 }
+        const options = { ...nothing, every: 10_000, distance: 200 }
         const once = createThin(options)
         const again = createThin(options)
         const sent = new Set<string>()
