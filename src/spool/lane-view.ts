@@ -1,6 +1,7 @@
 // lane-view.ts: what the spool reports of a lane.
 
 import type { EpochMs } from '../std/clock.ts'
+import type { BatchId } from '../domain/ids.ts'
 import type { LaneView } from './views.ts'
 import { firstOpenSeq, settledPayloads, type Lane } from './chunk-log/lane.ts'
 
@@ -60,7 +61,14 @@ class View implements LaneView {
   }
 
   get lowSeq(): number {
-    return lowSeq(this.#lane)
+    return lowSeq(this.#lane, firstOpenSeq(this.#lane))
+  }
+
+  lowSeqBeside(isApart: (batchId: BatchId) => boolean): number {
+    let first = this.#lane.sealSeq
+    for (const { batch } of this.#lane.claims.values())
+      if (batch.firstSeq < first && !isApart(batch.batchId)) first = batch.firstSeq
+    return lowSeq(this.#lane, first)
   }
 }
 
@@ -73,8 +81,8 @@ function oldestClaimAt({ claims }: Lane): EpochMs | null {
   return oldest
 }
 
-function lowSeq(lane: Lane): number {
-  let low = firstOpenSeq(lane)
+function lowSeq(lane: Lane, firstOpen: number): number {
+  let low = firstOpen
   for (const firstSeq of lane.leaving) if (firstSeq < low) low = firstSeq
   return low
 }

@@ -1,7 +1,7 @@
 // views.ts: what the spool reports about itself: lanes, shelves, totals, and the result of a check.
 
 import type { EpochMs } from '../std/clock.ts'
-import type { LaneId, ProviderName } from '../domain/ids.ts'
+import type { BatchId, LaneId, ProviderName } from '../domain/ids.ts'
 import type { KeptStore, OnFull, ShelfName } from '../domain/kept-store.ts'
 import type { LaneRole } from '../domain/settlement.ts'
 
@@ -34,6 +34,8 @@ export type LaneView = {
    * that is not committed. `appended` is the next number: of a write that is under way, too.
    */
   readonly lowSeq: number
+  /** The same without the batches for which `isApart` holds. */
+  lowSeqBeside(isApart: (batchId: BatchId) => boolean): number
   sealSeq: number
   committedSeq: number
   /** Conservation (invariant 6): appended = settled + open, where `open` is counted from the chunks. */

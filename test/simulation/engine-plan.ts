@@ -42,16 +42,12 @@ export function engineText(plan: EnginePlan): string {
       park_for: ${parkForS}s`
 }
 
-/**
- * `isRefusing`: what the service refuses for good waits until something else is accepted. Where nothing has room behind it
- * any more, it waits for a person.
- */
-export function drawEngine(random: Random, { isRefusing }: { isRefusing: boolean }): EnginePlan {
+export function drawEngine(random: Random): EnginePlan {
   const window = random.pick([5, 20, 1000])
   return {
     custody: random.chance(0.8) ? 'delivered' : 'spool',
     partitions: random.pick([1, 2]),
-    window: isRefusing ? 1000 : window,
+    window,
     parkAfterS: random.pick([2, 5, 20]),
     parkForS: random.pick([3, 10, 30]),
     stampsTime: random.chance(0.6),

@@ -87,9 +87,8 @@ export function drawPlan(seed: number, random: Random): Plan {
   const isClockWrong = clock > 0 || !hasClockBattery
   const loss = isClockWrong ? null : drawLoss(createRandom(seed ^ 0x7a3d5c1b), safetyMs)
   const isThemed = !isClockWrong && loss === null
-  const isRefusing = providers.some(({ refusesEvery }) => refusesEvery > 0)
   const isThroughEngine = isThemed && theme === 'custody'
-  const engine = isThroughEngine ? drawEngine(createRandom(seed ^ 0x51ab60c7), { isRefusing }) : null
+  const engine = isThroughEngine ? drawEngine(createRandom(seed ^ 0x51ab60c7)) : null
   const plan: Plan = {
     seed,
     theme,

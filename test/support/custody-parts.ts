@@ -3,7 +3,7 @@
 // of it.
 
 import { onTestFinished } from 'vitest'
-import { exportLine } from '../../src/dead-letters/dead-letters.ts'
+import { exportLine, payloadLine } from '../../src/dead-letters/dead-letters.ts'
 import type { DeadLetter } from '../../src/domain/dead-letter.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import type { ShelfName } from '../../src/domain/kept-store.ts'
@@ -59,6 +59,7 @@ export async function createCustodyParts(options: CustodyPartsOptions = {}): Pro
       copied: { read: async () => copied, write: async (id) => void (copied = id) },
       releaseAgain: () => undefined,
       lineOf: exportLine,
+      heldLineOf: payloadLine,
       ...deps,
     },
     { parkAfterMs: 60_000, parkForMs, member: 'gw-1' },

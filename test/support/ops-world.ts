@@ -184,6 +184,7 @@ export function lane(id: number, more: Partial<LaneView> = {}): LaneView {
     oldestAt: null,
     oldestSealedAt: null,
     lowSeq: 0,
+    lowSeqBeside: () => 0,
     sealSeq: 0,
     committedSeq: 0,
     appended: 0,

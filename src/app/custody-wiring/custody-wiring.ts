@@ -5,7 +5,7 @@
 // Where it is lost, all are copied again.
 
 import { join } from 'node:path'
-import { exportLine } from '../../dead-letters/dead-letters.ts'
+import { exportLine, payloadLine } from '../../dead-letters/dead-letters.ts'
 import type { Delivery } from '../../delivery/delivery.ts'
 import type { CustodyDeps } from '../../ingest/ingest.ts'
 import type { Spool } from '../../spool/spool.ts'
@@ -40,5 +40,6 @@ export function custodyDeps(
     releaseOrder: activeMapping.release,
     releaseAgain: activeMapping.release.start,
     lineOf: exportLine,
+    heldLineOf: payloadLine,
   }
 }

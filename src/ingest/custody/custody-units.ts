@@ -16,7 +16,7 @@
 // Bound: a unit has at least one message of a window that is bounded.
 
 import { assert } from '../../std/assert.ts'
-import type { LaneId } from '../../domain/ids.ts'
+import type { BatchId, LaneId } from '../../domain/ids.ts'
 import type { ShelfKind } from '../../domain/kept-store.ts'
 import type { LaneView, ShelfView } from '../../spool/spool.ts'
 import type { CommittedPart } from '../message-sources/message-sources.ts'
@@ -30,6 +30,8 @@ export type Places = {
   nextDeadLetter: number
   /** Dead letters below this number are copied to the engine. */
   copiedTo: number
+  /** A batch that is held here and copied there: nothing waits for it. */
+  isCopied: (batchId: BatchId) => boolean
   /** Grows when something goes back to an earlier place. */
   movedBack: number
   /** Writes that were asked for up to this ticket are durable (write-barrier.ts). */
@@ -150,13 +152,18 @@ export function blocker({ place, marks }: Unit, places: Places): LaneView | Shel
       return shelvesOf(places, place).find((one) => shelfLow(one) < mark(one.shelf)) ?? null
     case 'lanes':
     case 'retries':
-      return places.lanes.find((lane) => marks.has(lane.id) && lane.lowSeq < mark(lane.id)) ?? null
+      return places.lanes.find((lane) => isBelow(lane, mark(lane.id), places)) ?? null
     case 'dead_letters':
       return places.copiedTo < mark('dead_letters') ? place : null
     case 'done':
     default:
       return null
   }
+}
+
+/** A lane that is not to be waited for has the mark 0. */
+function isBelow(lane: LaneView, mark: number, { isCopied }: Places): boolean {
+  return lane.lowSeq < mark && lane.lowSeqBeside(isCopied) < mark
 }
 
 /** No message of the shelf is below it. */

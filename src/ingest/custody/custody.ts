@@ -4,8 +4,8 @@
 //
 // Promises
 //   A message is acknowledged only when each payload of it was accepted, or is stored in a queue of the
-//   engine that has confirmed it (`parked`), or is a dead letter with a copy there (`dead`), or was not
-//   wanted. In the order of the messages of a partition.
+//   engine that has confirmed it (`parked`), or is a dead letter or in a held batch with a copy there
+//   (`dead`), or was not wanted. In the order of the messages of a partition.
 //   What is not delivered does not stop what is: it is parked, and comes back in its turn.
 //   In an outage of the service nothing more is taken. What was taken stays in the spool, and is delivered
 //   from here. Nothing is removed because the engine has a message: it may be purged or lost there.
@@ -16,6 +16,7 @@
 //   parking.ts         stores in the engine what is not delivered, and removes it here
 //   take-back.ts       stores here what comes back; parked-entry.ts has the bytes
 //   dead-copies.ts     copies dead letters to the engine
+//   held-copies.ts     copies held batches that cannot be parked
 //   outage.ts          nothing is taken
 //   known-keys.ts      keeps the payloadIds of what is not acknowledged in the dedup window
 //   engine-queues.ts   tries again where the engine does not confirm
@@ -29,7 +30,8 @@
 //   an engine confirms       nothing is removed and nothing acknowledged; the window bounds what is taken
 //   nothing
 //   a batch gets no answer   it stays, unacknowledged, with all behind it, until it is resolved under its
-//                            batchId; CUSTODY_WAITING names it
+//                            batchId; CUSTODY_WAITING names it. When it is held, it is copied to the engine,
+//                            and nothing waits for it any more
 //   a provider of a lane is  the lane is never empty: CUSTODY_WAITING names it. Configure the provider, or
 //   not in the config        assign the lane
 
@@ -41,6 +43,7 @@ import type { CustodyFeed, FeedCustody } from '../message-sources/message-source
 import { advance, newUnit, type Places, type Unit, blocker } from './custody-units.ts'
 import { createDeadCopies } from './dead-copies.ts'
 import { createEngineQueues } from './engine-queues.ts'
+import { createHeldCopies } from './held-copies.ts'
 import { createKnownKeys } from './known-keys.ts'
 import { createOutage } from './outage.ts'
 import { createParking } from './parking.ts'
@@ -84,7 +87,9 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   const queues = createEngineQueues({ clock, sources })
   const barrier = createWriteBarrier(spool)
   const takeBack = createTakeBack({ ...deps, clock, emit }, options)
-  const parking = createParking({ ...deps, clock, queues, releaseOrder: deps.releaseOrder, signal }, options)
+  const heldCopies = createHeldCopies({ spool, queues, lineOf: deps.heldLineOf, clock, signal })
+  const { releaseOrder } = deps
+  const parking = createParking({ ...deps, clock, queues, heldCopies, releaseOrder, signal }, options)
   const copies = createDeadCopies({ ...deps, emit, queues, mark: deps.copied, signal })
   const outage = createOutage({ delivery, clock, changed: () => update() }, options)
   const keys = createKnownKeys(spool)
@@ -183,6 +188,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
       records: { openParts, closingMs, closingMsMax: openMsMax + 3000 },
       nextDeadLetter: spool.nextDeadLetter() ?? Number.POSITIVE_INFINITY,
       copiedTo: copies.copiedTo(),
+      isCopied: heldCopies.isCopied,
       movedBack: spool.totals().movedBack,
       barrier: barrier.tickets,
     }
@@ -204,7 +210,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     return {
       ...takeBack.counters(),
       ...parking.counters(),
-      copied: copies.copied(),
+      copied: copies.copied() + heldCopies.copied(),
       storeFailures: queues.failures(),
       outstanding: outstanding(),
       oldestMs: oldestMs(clock.monotonic()),
@@ -272,7 +278,8 @@ function waitsFor(unit: Unit, places: Places, batches: () => readonly Batch[]): 
   if (unit.place === 'done') return null
   const what = blocker(unit, places)
   if (what === null) return null
-  if (typeof what === 'object') return 'shelf' in what ? shelfText(what) : laneText(what, batches())
+  if (typeof what === 'object')
+    return 'shelf' in what ? shelfText(what) : laneText(what, { places, batches: batches() })
   if (what === 'records') return 'open records of the mapping'
   if (what === 'dead_letters') return 'copies of dead letters in the engine'
   return 'a write of the spool'
@@ -282,11 +289,16 @@ function shelfText({ shelf, messages }: ShelfView): string {
   return `${messages} messages on the shelf ${quote(shelf, 80)}`
 }
 
-function laneText({ id, provider, role, lowSeq, open }: LaneView, batches: readonly Batch[]): string {
+function laneText(
+  lane: LaneView,
+  { places, batches }: { places: Places; batches: readonly Batch[] },
+): string {
+  const { id, provider, role, open } = lane
+  const lowSeq = lane.lowSeqBeside(places.isCopied)
   const kind = role.kind === 'retry' ? `retry lane (step ${role.step + 1})` : `${role.kind} lane`
-  const lane = `the ${kind} of provider ${quote(provider, 64)}`
+  const name = `the ${kind} of provider ${quote(provider, 64)}`
   const batch = batches.find((one) => one.lane === id && one.firstSeq === lowSeq)
-  if (batch === undefined) return `${open} payloads of ${lane}`
+  if (batch === undefined) return `${open} payloads of ${name}`
   const held = batch.held === null ? '' : `, which is held (${batch.held.reason})`
-  return `batch ${batch.batchId} of ${lane}${held}`
+  return `batch ${batch.batchId} of ${name}${held}`
 }

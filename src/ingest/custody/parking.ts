@@ -7,7 +7,8 @@
 // A crash in between leaves both: a second effect, with the same payloadId. A message that is released while
 // it is being parked has both, too; that is counted (`parkedAndReleased`).
 //
-// A batch that the service may have processed is never parked: it is resolved under its batchId.
+// A batch that the service may have processed is never parked: it is resolved under its batchId. Where it is
+// held, it is copied (held-copies.ts).
 //
 // What is parked comes back after `park_for` (take-back.ts). Nothing is parked in an outage: it would only
 // fill the queue.
@@ -17,6 +18,7 @@ import type { Clock } from '../../std/clock.ts'
 import type { ProviderName } from '../../domain/ids.ts'
 import type { KeptEntry, ShelfView } from '../../spool/spool.ts'
 import type { EngineQueues } from './engine-queues.ts'
+import type { HeldCopies } from './held-copies.ts'
 import { parkedMessage, parkedPayload } from './parked-entry.ts'
 import type { CustodyDelivery, CustodyDeps, CustodyOptions, CustodySpool } from './types.ts'
 
@@ -31,6 +33,7 @@ type Deps = {
   spool: Pick<CustodySpool, 'shelves' | 'keptMessages' | 'exchange'>
   delivery: Pick<CustodyDelivery, 'providers' | 'returnWaiting'>
   queues: Pick<EngineQueues, 'store' | 'mayStore'>
+  heldCopies: Pick<HeldCopies, 'copy'>
   releaseOrder: CustodyDeps['releaseOrder']
   clock: Clock
   signal: AbortSignal
@@ -42,7 +45,7 @@ const messagesAtOnce = 100
 const pressedMs = 1000
 
 export function createParking(
-  { spool, delivery, queues, releaseOrder, clock, signal }: Deps,
+  { spool, delivery, queues, heldCopies, releaseOrder, clock, signal }: Deps,
   { parkAfterMs, member }: CustodyOptions,
 ): Parking {
   const counters = { parked: 0, parkedAndReleased: 0 }
@@ -65,6 +68,8 @@ export function createParking(
       while (mayHaveMore && !signal.aborted) mayHaveMore = await parkMessages(shelf, olderThanMs)
     }
     while (!signal.aborted && (await parkPayloads(olderThanMs)) > 0);
+    // What is still held could not be parked.
+    await heldCopies.copy(olderThanMs)
   }
 
   async function parkPayloads(olderThanMs: number): Promise<number> {

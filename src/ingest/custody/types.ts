@@ -1,7 +1,7 @@
 // types.ts: what custody needs of the spool, of delivery and of the other parts of ingest, and what it shows.
 
 import type { EpochMs } from '../../std/clock.ts'
-import type { ProviderName } from '../../domain/ids.ts'
+import type { BatchId, ProviderName } from '../../domain/ids.ts'
 import type { DeadLetterEntry, Spool } from '../../spool/spool.ts'
 import type { ReleaseOrder } from '../types.ts'
 
@@ -20,6 +20,7 @@ export type CustodySpool = Pick<
   | 'congested'
   | 'lanes'
   | 'batches'
+  | 'load'
   | 'shelves'
   | 'keptMessages'
   | 'deadLetters'
@@ -46,6 +47,14 @@ export type ReturnedPayload = {
   attempts: number
   /** When it came to where it waited. */
   committedAt: EpochMs
+}
+
+export type HeldPayload = {
+  provider: ProviderName
+  attempts: number
+  json: string
+  suspect: null
+  batch: { batchId: BatchId; reason: string; requestId: string | null }
 }
 
 /** The part of delivery that custody calls. Ingest and delivery meet in the spool, so app hands it over. */
@@ -77,8 +86,9 @@ export type CustodyDeps = {
   releaseOrder?: Pick<ReleaseOrder, 'isReleasing'> | undefined
   /** Messages are on the shelves again. */
   releaseAgain: () => void
-  /** A dead letter as a line that an import reads. */
+  /** A dead letter, and a payload of a held batch, as lines that an import reads. */
   lineOf: (entry: DeadLetterEntry) => string
+  heldLineOf: (payload: HeldPayload) => string
 }
 
 /** What custody counts since the start, for /status and metrics. */
@@ -92,7 +102,7 @@ export type CustodyCounters = {
   parkedDuplicates: number
   /** Entries that could not be read, or whose provider is not known: they are dead letters. */
   refusedEntries: number
-  /** Dead letters that were copied to the engine. */
+  /** Dead letters, and payloads of held batches, that were copied to the engine. */
   copied: number
   /** Tries to store in the engine that failed. */
   storeFailures: number

@@ -217,7 +217,10 @@ export const custody = maybe(
       'gateway_custody_parked_and_released_total',
     ),
     waitingEntries: count('Parked entries that wait here for their turn.'),
-    copied: count('Dead letters that were copied to the engine.', 'gateway_custody_dead_copies_total'),
+    copied: count(
+      'Dead letters, and payloads of held batches, that were copied to the engine.',
+      'gateway_custody_dead_copies_total',
+    ),
     storeFailures: count(
       'Entries that the engine did not confirm, by tries. Nothing of them is removed or acknowledged.',
       'gateway_custody_store_failures_total',

@@ -57,6 +57,30 @@ describe('a message that moves', () => {
   })
 })
 
+describe('a batch that is held because the service may have processed it', () => {
+  test('is copied to the engine before its message is acknowledged, and stays here under its batchId', async () => {
+    const script: Script = (_, index) => (index === 0 ? 'reset' : { status: 400, body: { message: 'no' } })
+    const world = await createCustodyParts({ script })
+    world.engine.refuse('dead')
+    world.words('a')
+    await world.passUntil(() => world.spool.batches().some(({ held }) => held !== null))
+    await world.passUntil(() => world.custody.view().storeFailures > 0)
+    expect(acked(world)).toBe(0)
+    world.engine.refuse()
+    await world.passUntil(() => acked(world) === 1)
+    const [batch] = world.spool.batches()
+    expect(batch?.held).not.toBeNull()
+    expect(world.engine.dead.map((line) => JSON.parse(line) as object)).toMatchObject([
+      {
+        kind: 'payload',
+        payload: { payloadId: world.service.received[0]!.payloadIds[0] },
+        batch: { batchId: batch!.batchId },
+      },
+    ])
+    expect(world.engine.parked).toEqual([])
+  })
+})
+
 describe('a payload that fails again', () => {
   test('in another way, which begins at its first step, is not acknowledged before it is accepted', async () => {
     const world = await createCustodyParts({ script: failAll('Busy') })

@@ -6,6 +6,12 @@ import type { Mutation } from '../mutations.ts'
 const ofCustody: readonly Omit<Mutation, 'theme'>[] = [
   // ---- when a message is acknowledged
   {
+    name: 'a held batch stops what the engine has behind it',
+    file: 'ingest/custody/custody.ts',
+    find: 'isCopied: heldCopies.isCopied,',
+    replace: 'isCopied: () => false,',
+  },
+  {
     name: 'the engine gets its acknowledgement at the commit',
     file: 'ingest/message-sources/message-feed.ts',
     find: '    if (custody !== null) {\n      uncollected.add(partition)\n      return\n    }\n',
