@@ -33,5 +33,6 @@ export const regressions: readonly { seed: number; found: string }[] = [
     seed: 742_390,
     found: 'damage that was counted, and not reported, where the process ended behind the write',
   },
+  { seed: 3681, found: 'a held batch that filled the window of a message engine until a person acted' },
   { seed: 421_157, found: 'a reload during the start that was said to be done, and was not in force' },
 ]
