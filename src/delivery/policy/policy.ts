@@ -13,8 +13,7 @@
 //                           refusals         whether refusals are about one batch or about us
 //   when it goes again      retry-delays     payloads that the service answered `failed` for, by errorType
 //                           backoff          how long a held batch, or the endpoint, waits
-//                           in-flight-batches  the sealed batches, how long each waits, what ends it early
-//                           held-batches     those that wait because of their own answers
+//                           batch-table      the sealed batches, how long each waits, what ends it early
 //   what waits too long     backfill-policy  when the live lane becomes backfill
 //
 // Four rules hold everywhere. A payload becomes final only where the service answered for it. An answer that
@@ -46,7 +45,7 @@ export type Facts = {
   /** Losses of the thread, and answers that were too long, in a row before this submission. */
   interruptions: number
   longAnswers: number
-  /** It is no longer in hand (held-batches.ts). */
+  /** It is no longer in hand (batch-table.ts). */
   isHeld: boolean
   /** What an earlier answer to this batch said, when it left some payloads out; else null. */
   earlierResults: PayloadResults | null

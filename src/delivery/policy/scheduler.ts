@@ -22,7 +22,7 @@ import type { Clock } from '../../std/clock.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { LaneRole, LaneView, SealLimits, Spool } from '../../spool/spool.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
-import type { InFlightBatches } from './in-flight-batches.ts'
+import type { BatchTable } from './batch-table.ts'
 import { retryDelayMs } from './retry-delays.ts'
 import { createRunningSeals, type RunningSeal } from './running-seals.ts'
 import { payloadsAtOnce, type Pacing } from '../pacing/pacing.ts'
@@ -40,21 +40,21 @@ type Allowed = { probe: boolean; backfill: boolean }
 export type Scheduler = {
   /** What each lane of this provider could give, and when (monotonic). */
   plan(lanes: readonly LaneView[]): readonly LanePlan[]
-  choose(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): Choice | null
+  choose(plans: readonly LanePlan[], batches: BatchTable, allowed: Allowed): Choice | null
   /**
    * The earliest time at which something that waits is due; null where nothing waits. `others`: not the
    * batches that wait for others.
    */
   dueAt(
     plans: readonly LanePlan[],
-    batches: InFlightBatches,
+    batches: BatchTable,
     allowed: Allowed,
     of?: 'all' | 'others',
   ): number | null
   /** Whether a lane could give a batch now. */
   isDue(lanes: readonly LaneView[]): boolean
   /** Whether a lane, or another batch in hand, could be submitted now. */
-  isOtherDue(lanes: readonly LaneView[], batches: InFlightBatches, than: InFlightBatch | null): boolean
+  isOtherDue(lanes: readonly LaneView[], batches: BatchTable, than: InFlightBatch | null): boolean
   /** Of a full batch now. */
   limits(): SealLimits
   isSealing(lane: LaneId): boolean
@@ -154,27 +154,21 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
     return Math.max(dueAtMs, pausedUntilMs.get(lane) ?? Number.NEGATIVE_INFINITY)
   }
 
-  function choose(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): Choice | null {
+  function choose(plans: readonly LanePlan[], batches: BatchTable, allowed: Allowed): Choice | null {
     const { probe } = allowed
     const batch = probe ? nextToProbe(batches) : nextReady(batches)
     const lane = batches.full() ? null : dueLane(plans, batches, allowed)
-    const held = heldBatch(batches, allowed)
+    const held = batches.nextHeld()
     if (batch === null && lane === null)
       return held === null || seals.isAny() ? null : { kind: 'batch', inFlight: held }
     turn += 1
-    if (held !== null && !probe && turn % heldEvery === 0 && !batches.held.resting())
+    if (held !== null && !probe && turn % heldEvery === 0 && !batches.heldRest())
       return { kind: 'batch', inFlight: held }
     if (probe && batch !== null && lane !== null && isBySingle(batch)) return seal(lane)
     const untried = batch !== null && batch.submissions === 0 && !probe
     if (lane === null || untried || (batch !== null && turn % 2 === 0))
       return batch === null ? null : { kind: 'batch', inFlight: batch }
     return seal(lane)
-  }
-
-  function heldBatch({ held }: InFlightBatches, { probe }: Allowed): InFlightBatch | null {
-    if (!probe || held.dueAt() === null) return held.nextReady()
-    const first = held.first()
-    return first !== null && waitsForProbe(first) ? first : held.nextReady()
   }
 
   /** A probe does not wait for the back-off of its batch, only for that of the endpoint. */
@@ -187,7 +181,7 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
     return { kind: 'lane', lane: lane.id, role: lane.role, limits }
   }
 
-  function nextReady(batches: InFlightBatches): InFlightBatch | null {
+  function nextReady(batches: BatchTable): InFlightBatch | null {
     const nowMs = clock.monotonic()
     let best: InFlightBatch | null = null
     for (const inFlight of batches.all()) {
@@ -199,7 +193,7 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
     return best
   }
 
-  function nextToProbe(batches: InFlightBatches): InFlightBatch | null {
+  function nextToProbe(batches: BatchTable): InFlightBatch | null {
     let best: InFlightBatch | null = null
     for (const inFlight of batches.all()) {
       if (inFlight.running || !waitsForProbe(inFlight)) continue
@@ -218,7 +212,7 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
     return !single && batch.operation === 'single'
   }
 
-  function dueLane(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): LanePlan | null {
+  function dueLane(plans: readonly LanePlan[], batches: BatchTable, allowed: Allowed): LanePlan | null {
     const toProbe = allowed.probe ? lanesToProbe(batches) : null
     const nowMs = clock.monotonic()
     const kinds = kindsInTurn(laneTurn, options.backfill)
@@ -236,7 +230,7 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
   }
 
   /** The lanes of the sealed batches that a probe could take, and the number of these batches. */
-  function lanesToProbe(batches: InFlightBatches): { lanes: ReadonlySet<LaneId>; count: number } {
+  function lanesToProbe(batches: BatchTable): { lanes: ReadonlySet<LaneId>; count: number } {
     const lanes = new Set<LaneId>()
     let count = 0
     for (const inFlight of batches.all()) {
@@ -255,7 +249,7 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
 
   function dueAt(
     plans: readonly LanePlan[],
-    batches: InFlightBatches,
+    batches: BatchTable,
     allowed: Allowed,
     of: 'all' | 'others' = 'all',
   ): number | null {
@@ -265,7 +259,7 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
       const atMs = allowed.probe && waitsForProbe(inFlight) ? clock.monotonic() : inFlight.readyAtMs
       earliest = Math.min(earliest, atMs)
     }
-    const heldAtMs = of === 'others' ? null : batches.held.dueAt()
+    const heldAtMs = of === 'others' ? null : batches.heldDueAt()
     if (heldAtMs !== null) earliest = Math.min(earliest, heldAtMs)
     for (const { lane, dueAtMs } of batches.full() ? [] : plans)
       // Where backfill has no place, the end of a submission makes one and calls pump().
@@ -281,7 +275,7 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
 
   function isOtherDue(
     lanes: readonly LaneView[],
-    batches: InFlightBatches,
+    batches: BatchTable,
     than: InFlightBatch | null,
   ): boolean {
     for (const inFlight of batches.all())

@@ -62,10 +62,10 @@
 // its failures count against the endpoint only as a probe.
 //
 // Held means: the same sealed batch again, same batchId, same bytes. Where a reason is named the batch is no
-// longer in hand (held-batches.ts) and a condition says so. The rest of the retry policy is in files
+// longer in hand (batch-table.ts) and a condition says so. The rest of the retry policy is in files
 // that this one calls or gets its facts from, and that settle nothing themselves: retry-delays (the steps of
 // each errorType, their delays, and that the last one ends in a dead letter), backoff (length of each wait),
-// in-flight-batches (what ends a wait early), endpoint (when it is unavailable, its probes), refusals (what
+// batch-table (what ends a wait early), endpoint (when it is unavailable, its probes), refusals (what
 // several refusals say; one payload at fault among 500 costs 18 further batch requests and one single),
 // batch-parts (cuts before sending), concurrency (halved by `failure`), size-limit (lowered by a 413).
 

@@ -17,6 +17,7 @@ import { encodeReceipt } from '../../receipts/receipts.ts'
 import type { Batch, BatchContent, Spool } from '../../spool/spool.ts'
 import type { BatchControl, Hand, OperatorSettlement } from '../batch-operations/batch-operations.ts'
 import type { CounterSet } from '../delivery-counters.ts'
+import { deviceOf, parsedPayload } from '../payload-json.ts'
 import type { InFlightBatch } from '../policy/types.ts'
 import { entriesOfBody } from '../transport/body-entries.ts'
 import type { BatchView } from '../types.ts'
@@ -60,7 +61,7 @@ export function createBatchControl(deps: Deps): PipelineBatchControl {
     *views() {
       const { batches } = deps.session()
       for (const inFlight of batches.all()) yield viewOf(inFlight)
-      for (const inFlight of batches.held.all()) yield viewOf(inFlight)
+      for (const inFlight of batches.allHeld()) yield viewOf(inFlight)
     },
     async show(batchId) {
       const inFlight = deps.session().batches.find(batchId as BatchId)
@@ -150,7 +151,7 @@ export function createBatchControl(deps: Deps): PipelineBatchControl {
     const content = await load(inFlight, own)
     return content.payloadIds().map((payloadId, index) => ({
       payloadId,
-      device: deviceIn(content.payload(index)),
+      device: deviceOf(parsedPayload(content.payload(index).toString('utf8'))),
     }))
   }
 
@@ -276,18 +277,4 @@ function fault(code: 'BATCH_BUSY' | 'BATCH_GONE', why: string): GatewayError {
 
 function isRefusal(error: unknown): boolean {
   return error instanceof GatewayError && ['BATCH_BUSY', 'BATCH_GONE', 'DAEMON_REFUSED'].includes(error.code)
-}
-
-function deviceIn(json: Buffer): string | null {
-  const payload: unknown = JSON.parse(json.toString('utf8'))
-  for (const name of ['deviceIdentifier', 'assetIdentifier']) {
-    const id = memberOf(memberOf(payload, name), 'id')
-    if (typeof id === 'string') return id
-  }
-  return null
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
-  return (value as Record<string, unknown>)[name]
 }

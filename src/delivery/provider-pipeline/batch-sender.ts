@@ -20,7 +20,7 @@ import type { Rate } from '../delivery-counters.ts'
 import { partsBeforeSending } from '../policy/batch-parts.ts'
 import type { Pacing } from '../pacing/pacing.ts'
 import type { Endpoint, Pass, Report } from '../policy/endpoint.ts'
-import { createInFlightBatches, type InFlightBatches } from '../policy/in-flight-batches.ts'
+import { BatchTable } from '../policy/batch-table.ts'
 import type { Refusals } from '../policy/refusals.ts'
 import type { InFlightBatch } from '../policy/types.ts'
 import type { Facts, Verdict } from '../policy/policy.ts'
@@ -41,7 +41,6 @@ import {
   retryAfterWaitOf,
   unreachableOf,
 } from './outcome-text.ts'
-import { reportHeld } from './held-report.ts'
 import type { PipelineDeps } from './types.ts'
 
 /**
@@ -49,16 +48,16 @@ import type { PipelineDeps } from './types.ts'
  * or a settle, `lost` when it reported that its store failed.
  */
 export type PipelineSession = {
-  readonly batches: InFlightBatches
+  readonly batches: BatchTable
   readonly end: AbortController
   down: 'rejected' | 'lost' | null
 }
 
 export function newPipelineSession(
-  deps: Parameters<typeof createInFlightBatches>[0],
+  deps: ConstructorParameters<typeof BatchTable>[0],
   options: ProviderOptions,
 ): PipelineSession {
-  return { batches: createInFlightBatches(deps, options), end: new AbortController(), down: null }
+  return { batches: new BatchTable(deps, options), end: new AbortController(), down: null }
 }
 
 type SendTask = {
@@ -97,7 +96,7 @@ export type BatchSender = {
   /** Rejects as the spool does. */
   send(task: SendTask): Promise<void>
   /** The batch is settled or replaced. */
-  ended(batches: InFlightBatches, inFlight: InFlightBatch): void
+  ended(batches: BatchTable, inFlight: InFlightBatch): void
   last(): { lastRequestId: string | null; lastAcceptedAt: EpochMs | null }
 }
 
@@ -396,7 +395,7 @@ export function createBatchSender(deps: Deps, options: ProviderOptions): BatchSe
 
   /** The batch stays sealed and waits. What must outlive the process is durable when it resolves. */
   async function hold(
-    batches: InFlightBatches,
+    batches: BatchTable,
     { inFlight, outcome }: Submitted,
     verdict: Verdict,
   ): Promise<void> {
@@ -417,9 +416,9 @@ export function createBatchSender(deps: Deps, options: ProviderOptions): BatchSe
     if (verdict.why !== null && endpoint !== 'wrapper')
       emit({ kind: 'batch_held', provider, batchId, why, requestId, retryInMs })
     if (heldAs === null) return
-    reportHeld(emit, batches, { provider, reason: heldAs })
+    batches.reportHeld(heldAs)
     if (before?.reason === heldAs) return
-    if (before !== null) reportHeld(emit, batches, { provider, reason: before.reason })
+    if (before !== null) batches.reportHeld(before.reason)
     // A restart must not send all held batches before fresh data.
     inFlight.batch = await spool.setHeld(inFlight.batch, held)
   }
@@ -438,10 +437,10 @@ export function createBatchSender(deps: Deps, options: ProviderOptions): BatchSe
     ended(session.batches, inFlight)
   }
 
-  function ended(batches: InFlightBatches, inFlight: InFlightBatch): void {
+  function ended(batches: BatchTable, inFlight: InFlightBatch): void {
     refusals.leave(inFlight)
     const reason = inFlight.held?.reason
-    if (reason !== undefined) reportHeld(emit, batches, { provider, reason })
+    if (reason !== undefined) batches.reportHeld(reason)
   }
 
   /** Durable when it resolves; rejects as spool.settle() does. */

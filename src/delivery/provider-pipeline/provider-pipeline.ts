@@ -31,14 +31,12 @@ import { createBatchSender, newPipelineSession, type PipelineSession } from './b
 import { createBatchControl } from './batch-control.ts'
 import { mustWaitForRoom, createBatchPlaces } from './batch-places.ts'
 import type { PipelineDeps, ProviderPipeline } from './types.ts'
-import { heldStates, reportHeld } from './held-report.ts'
 import { createWakeTimer } from '../watch/wake-timer.ts'
 import { createWatch, sightOf, type Sight } from '../watch/watch.ts'
-import type { Emit } from '../../domain/event.ts'
 import { heldReasons, type HeldReason } from '../../domain/held.ts'
 import type { ProviderName } from '../../domain/ids.ts'
 import type { Batch, Spool } from '../../spool/spool.ts'
-import type { InFlightBatches } from '../policy/in-flight-batches.ts'
+import type { BatchTable } from '../policy/batch-table.ts'
 
 export function createProviderPipeline(deps: PipelineDeps, options: ProviderOptions): ProviderPipeline {
   const { spool, clock, random, emit } = deps
@@ -117,7 +115,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   function startSession(): void {
     session = newSession()
     refusals.reset()
-    recoverBatches({ spool, emit }, session.batches, provider)
+    recoverBatches(spool, session.batches, provider)
     pump()
   }
 
@@ -286,7 +284,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
 
   function* states() {
     for (const one of [endpoint, keyring, serviceClock, acceptance, watch]) yield* one.states()
-    yield* heldStates(session.batches, provider)
+    yield* session.batches.heldStates()
   }
 
   function view(): ProviderView {
@@ -307,13 +305,10 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
 
 // The batches that were sealed before this session, in hand or held as they were.
 
-type Deps = { spool: Pick<Spool, 'batches'>; emit: Emit }
-
-function recoverBatches({ spool, emit }: Deps, batches: InFlightBatches, provider: ProviderName): void {
+function recoverBatches(spool: Pick<Spool, 'batches'>, batches: BatchTable, provider: ProviderName): void {
   const own = spool.batches().filter((batch) => batch.provider === provider)
   for (const batch of own.toSorted(heldLongestFirst)) batches.add(batch, 'recovered')
-  for (const reason of Object.keys(heldReasons) as HeldReason[])
-    reportHeld(emit, batches, { provider, reason })
+  for (const reason of Object.keys(heldReasons) as HeldReason[]) batches.reportHeld(reason)
 }
 
 /** Batches in hand keep their order, which is that of sealing. */

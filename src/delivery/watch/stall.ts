@@ -1,7 +1,7 @@
 // stall.ts: why nothing of a provider moves although the endpoint is available.
 
 import type { StallReason } from '../../domain/condition-state.ts'
-import type { InFlightBatches } from '../policy/in-flight-batches.ts'
+import type { BatchTable } from '../policy/batch-table.ts'
 import type { Wait } from '../policy/types.ts'
 
 /** What the pipeline of a provider does now. Times are monotonic. */
@@ -69,7 +69,7 @@ export function nextStartMs({ rateWaitMs, isLaneDue, running, waits, heldAtMs }:
 }
 
 /** What the batches in hand wait for. */
-export function sightOf(batches: InFlightBatches): Pick<Sight, 'inHand' | 'heldAtMs' | 'isFull' | 'waits'> {
+export function sightOf(batches: BatchTable): Pick<Sight, 'inHand' | 'heldAtMs' | 'isFull' | 'waits'> {
   const waits = new Map<Wait, { batches: number; readyAtMs: number }>()
   for (const { running, wait, readyAtMs } of batches.all()) {
     if (running) continue
@@ -80,5 +80,5 @@ export function sightOf(batches: InFlightBatches): Pick<Sight, 'inHand' | 'heldA
       known.readyAtMs = Math.min(known.readyAtMs, readyAtMs)
     }
   }
-  return { inHand: batches.size(), heldAtMs: batches.held.dueAt(), isFull: batches.full(), waits }
+  return { inHand: batches.size(), heldAtMs: batches.heldDueAt(), isFull: batches.full(), waits }
 }

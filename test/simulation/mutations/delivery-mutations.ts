@@ -116,7 +116,7 @@ export const deliveryMutations: readonly Mutation[] = [
   },
   {
     name: 'a recovered batch counts as never sent',
-    file: 'delivery/policy/in-flight-batches.ts',
+    file: 'delivery/policy/batch-table.ts',
     find: "mayBeProcessed: from === 'recovered'",
     replace: 'mayBeProcessed: false',
   },
@@ -159,9 +159,9 @@ export const deliveryMutations: readonly Mutation[] = [
   },
   {
     name: 'a batch that waits still counts as running',
-    file: 'delivery/policy/in-flight-batches.ts',
-    find: '    inFlight.running = false\n    held.ended(inFlight)\n    if (wait',
-    replace: '    held.ended(inFlight)\n    if (wait',
+    file: 'delivery/policy/batch-table.ts',
+    find: '    inFlight.running = false\n    if (!this',
+    replace: '    if (!this',
   },
   {
     name: 'a batch waits for ever for an acceptance',
@@ -179,7 +179,7 @@ export const deliveryMutations: readonly Mutation[] = [
   {
     name: 'recovered batches are not sent',
     file: 'delivery/provider-pipeline/provider-pipeline.ts',
-    find: '    recoverBatches({ spool, emit }, session.batches, provider)\n',
+    find: '    recoverBatches(spool, session.batches, provider)\n',
     replace: '',
   },
   {
@@ -252,7 +252,7 @@ export const deliveryMutations: readonly Mutation[] = [
   {
     name: 'a held batch that was settled still counts as held',
     file: 'delivery/provider-pipeline/batch-sender.ts',
-    find: 'if (reason !== undefined) reportHeld(emit, batches, { provider, reason })',
+    find: 'if (reason !== undefined) batches.reportHeld(reason)',
     replace: '',
   },
   {
