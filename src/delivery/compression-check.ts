@@ -4,17 +4,12 @@
 
 import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import type { Clock } from '../std/clock.ts'
 import type { Outcome } from '../domain/outcome.ts'
-import { createCheckSubmitter, type CheckSubmitter } from './check-submitter.ts'
+import { createCheckSubmitter, type CheckDeps } from './check-submitter.ts'
 import { createCredentials } from './credentials/credentials.ts'
 import type { ProviderOptions } from './delivery-options.ts'
 
 type CompressionFinding = { ok: boolean; what: string; why?: string; act?: string }
-
-type Deps = { clock: Clock; env: NodeJS.ProcessEnv; stop: AbortSignal }
-
-const answerMs = 10_000
 
 const accepted: CompressionFinding = {
   ok: true,
@@ -25,42 +20,25 @@ const accepted: CompressionFinding = {
  * Null where `delivery.compress` is off. Rejects with CREDENTIALS_MISSING, and as transportOptions() does.
  */
 export async function checkCompression(
-  { clock, env, stop }: Deps,
+  deps: CheckDeps,
   provider: ProviderOptions,
 ): Promise<CompressionFinding | null> {
   if (provider.compress === 'off') return null
   const credentials = await createCredentials(
-    { clock, env, proxy: provider.proxy },
+    { ...deps, proxy: provider.proxy },
     provider.credentials,
   ).current()
-  const { submitter, sign } = await createCheckSubmitter(provider, credentials, env)
+  const submitter = await createCheckSubmitter(deps, provider, credentials)
+  const batch = () => Buffer.from(`{"batchId":"${randomUUID()}","timestamp":${deps.clock.now()},"data":[]}`)
   try {
-    const compressed = await send({ submitter, sign, stop, now: clock.now() }, 'gzip')
+    const compressed = await submitter.send(gzipSync(batch()), 'gzip')
     if (isAccepted(compressed)) return accepted
-    const plain = await send({ submitter, sign, stop, now: clock.now() }, null)
+    const plain = await submitter.send(batch(), null)
     if (wasRead(compressed) && textOf(compressed) === textOf(plain)) return accepted
     return findingOf(textOf(compressed), textOf(plain), isAccepted(plain))
   } finally {
     await submitter.close()
   }
-}
-
-type Sending = CheckSubmitter & { stop: AbortSignal; now: number }
-
-async function send({ submitter, sign, stop, now }: Sending, encoding: 'gzip' | null): Promise<Outcome> {
-  const text = Buffer.from(`{"batchId":"${randomUUID()}","timestamp":${now},"data":[]}`)
-  const body = encoding === null ? text : gzipSync(text)
-  const times = { signingAt: now, startedAt: now, timeoutMs: answerMs }
-  const { outcome } = await submitter.submit({
-    operation: 'batch',
-    body,
-    encoding,
-    payloadIds: () => [],
-    sign,
-    ...times,
-    stop,
-  })
-  return outcome
 }
 
 function findingOf(compressed: string, plain: string, plainAccepted: boolean): CompressionFinding {

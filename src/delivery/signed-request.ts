@@ -1,14 +1,12 @@
 // signed-request.ts: one signed request without effect, for `doctor`: a batch without batchId, which the
 // specification refuses with 400 (ingestion-api.md 4.2, rule 5). It carries no telemetry.
 
-import type { Clock, EpochMs } from '../std/clock.ts'
+import type { EpochMs } from '../std/clock.ts'
 import { Secret } from '../std/secret.ts'
 import type { Outcome } from '../domain/outcome.ts'
-import { createCheckSubmitter } from './check-submitter.ts'
+import { createCheckSubmitter, type CheckDeps } from './check-submitter.ts'
 import { createCredentials } from './credentials/credentials.ts'
 import type { ProviderOptions } from './delivery-options.ts'
-
-type Deps = { clock: Clock; env: NodeJS.ProcessEnv }
 
 export type SigningKeys = {
   accessKeyId: string
@@ -17,12 +15,11 @@ export type SigningKeys = {
   expiresAt: EpochMs | null
 }
 
-const answerMs = 10_000
 const body = Buffer.from('{"data":[]}')
 
 /** Finds the keys of a provider as delivery does. Rejects with CREDENTIALS_MISSING. */
 export async function findSigningKeys(
-  { clock, env }: Deps,
+  { clock, env }: Pick<CheckDeps, 'clock' | 'env'>,
   { credentials, proxy }: ProviderOptions,
 ): Promise<SigningKeys> {
   const found = await createCredentials({ clock, env, proxy }, credentials).current()
@@ -36,7 +33,7 @@ export async function findSigningKeys(
 
 /** Rejects as transportOptions() does; every answer, and none, is an Outcome. */
 export async function sendSignedRequest(
-  { clock, env, stop }: Deps & { stop: AbortSignal },
+  deps: CheckDeps,
   provider: ProviderOptions,
   { accessKeyId, secret, sessionToken }: SigningKeys,
 ): Promise<Outcome> {
@@ -45,21 +42,9 @@ export async function sendSignedRequest(
     secretAccessKey: secret.reveal(),
     ...(sessionToken === null ? {} : { sessionToken: sessionToken.reveal() }),
   }
-  const { submitter, sign } = await createCheckSubmitter(provider, keys, env)
-  const now = clock.now()
+  const submitter = await createCheckSubmitter(deps, provider, keys)
   try {
-    const { outcome } = await submitter.submit({
-      operation: 'batch',
-      body,
-      encoding: null,
-      payloadIds: () => [],
-      sign,
-      signingAt: now,
-      startedAt: now,
-      timeoutMs: answerMs,
-      stop,
-    })
-    return outcome
+    return await submitter.send(body, null)
   } finally {
     await submitter.close()
   }

@@ -8,9 +8,9 @@
 //   held      waits because its own answers say that trying again soon does not help. It takes no place among
 //             those in hand, so any number delays nothing else. Bound: the disk
 //
-// At most one held batch is in a submission, and beside other work they get a tenth of the time of one place:
-// thousands that become ready at once (an outage ends, a restart, SIGHUP) are retried one after the other, the
-// one that was tried longest ago first, and time-outs of 30 s cost the others little even with one place.
+// At most one held batch is in a submission, and beside other work they get a tenth of the time of one place.
+// Thousands become ready at once when an outage ends, at a restart and at SIGHUP: they are retried one after
+// the other, the one that was tried longest ago first, and time-outs of 30 s cost the others little.
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { State } from '../../domain/condition-state.ts'

@@ -73,6 +73,7 @@ import { assertNever } from '../../std/assert.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { PayloadSettlement } from '../../domain/settlement.ts'
 import type { HeldReason } from '../../domain/held.ts'
+import { reasonText } from '../provider-pipeline/outcome-text.ts'
 import { evenly } from './batch-parts.ts'
 import { detailOf, mergeResults, unanswered, unconfirmed } from './payload-results.ts'
 import type { Facts, RetryPolicy, Verdict } from './policy.ts'
@@ -90,13 +91,8 @@ export function judge(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verd
   const stuck =
     facts.stuck || (verdict.endpoint === 'failure' && facts.failuresAlone >= policy.failuresToStuck)
   if (!stuck || verdict.wait !== 'backoff') return verdict
-  const why = verdict.why ?? `It failed while other batches succeeded; last: ${failureText(outcome)}`
+  const why = verdict.why ?? `It failed while other batches succeeded; last: ${reasonText(outcome)}`
   return { ...verdict, wait: 'stuck', heldAs: 'stuck', why }
-}
-
-function failureText(outcome: Outcome): string {
-  const status = 'status' in outcome ? `${outcome.status}: ` : ''
-  return 'message' in outcome ? `${status}${outcome.message}` : outcome.kind
 }
 
 function judgeOutcome(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verdict {

@@ -5,7 +5,7 @@
 //     '-- timer, new payloads, end of a task -'
 //
 // pump() is the only place that starts something. It ends when no place is free, nothing is due, or the
-// endpoint allows no submission. Then one timer waits for what is due first (policy/next-look.ts).
+// endpoint allows no submission. Then one timer waits for what is due first (next-look.ts).
 //
 // A session is one opening of the spool. When it is lost, running submissions are aborted, their results
 // ignored. The next one starts with the batches that the spool has.
@@ -16,7 +16,6 @@ import { createKeyring } from '../credentials/keyring.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import { createPacing } from '../pacing/pacing.ts'
 import { createBackfillPolicy } from '../policy/backfill-policy.ts'
-import { createNextLook } from '../policy/next-look.ts'
 import { createEndpoint, type Pass, type Report } from '../policy/endpoint.ts'
 import { Refusals } from '../policy/refusals.ts'
 import { createScheduler, type Choice } from '../policy/scheduler.ts'
@@ -28,11 +27,11 @@ import { createLaneReturns } from '../returns/lane-returns.ts'
 import type { ProviderView } from '../types.ts'
 import { createOptionsRenewal } from './options-renewal.ts'
 import { createBatchSender, newPipelineSession, type PipelineSession } from './batch-sender.ts'
+import { NextLook } from './next-look.ts'
 import { createBatchControl } from './batch-control.ts'
 import { mustWaitForRoom, createBatchPlaces } from './batch-places.ts'
 import type { PipelineDeps, ProviderPipeline } from './types.ts'
-import { createWakeTimer } from '../watch/wake-timer.ts'
-import { createWatch, sightOf, type Sight } from '../watch/watch.ts'
+import { Watch, type Sight } from '../watch/watch.ts'
 import { heldReasons, type HeldReason } from '../../domain/held.ts'
 import type { ProviderName } from '../../domain/ids.ts'
 import type { Batch, Spool } from '../../spool/spool.ts'
@@ -49,7 +48,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   const places = deps.total.open()
   const refusals = new Refusals()
   const scheduler = createScheduler({ ...deps, pacing }, options)
-  const watch = createWatch({ clock, look }, options)
+  const watch = new Watch({ clock, look }, options)
   const acceptance = createAcceptance({ clock }, { provider })
   const rate = createRate({ clock })
   const backfillPolicy = createBackfillPolicy(
@@ -59,8 +58,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   // They bound the tasks of the queue.
   const batchPlaces = createBatchPlaces(limitNow, options.backfill)
   const queue = new PQueue()
-  const wakeTimer = createWakeTimer({ clock }, pump)
-  const nextLook = createNextLook({ clock, wakeTimer }, pump)
+  const nextLook = new NextLook({ clock }, pump)
   const sender = createBatchSender(
     {
       ...deps,
@@ -102,7 +100,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   /** A request succeeded since the start. */
   let reached = false
 
-  const signals = { payloadsAdded: nextLook.added, lost, reopened, deadLettersHaveRoom: pump }
+  const signals = { payloadsAdded, lost, reopened, deadLettersHaveRoom: pump }
   const clockOffsetMs = serviceClock.offsetMs
   return { start, stop, probe, renew, ...signals, view, states, clockOffsetMs, batchControl, laneReturns }
 
@@ -126,6 +124,10 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     if (own === session && started && !stopping) startSession()
   }
 
+  function payloadsAdded(payloads: number): void {
+    nextLook.added(payloads)
+  }
+
   function lost(): void {
     session.down = 'lost'
     session.end.abort()
@@ -140,7 +142,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   async function stop(deadline: AbortSignal): Promise<void> {
     stopping = true
     unwatch()
-    wakeTimer.cancel()
+    nextLook.cancel()
     const abort = () => session.end.abort()
     if (deadline.aborted) abort()
     else deadline.addEventListener('abort', abort, { once: true })
@@ -174,7 +176,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     const lanes = spool.lanes()
     backfillPolicy.consider(lanes, endpoint.view().state)
     const rateWaitMs = pacing.rateLimit.waitMs()
-    if (rateWaitMs > 0) return wakeTimer.set(clock.monotonic() + rateWaitMs)
+    if (rateWaitMs > 0) return nextLook.at(clock.monotonic() + rateWaitMs)
     const plans = scheduler.plan(lanes)
     let probing = false
     if (isTesting() && scheduler.isOtherDue(lanes, session.batches, null)) endpoint.probeNow()
@@ -195,7 +197,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     if (batchPlaces.full()) return
     const allowed = { probe: probing, backfill: batchPlaces.mayBackfill() }
     const testAtMs = isTesting() ? scheduler.dueAt(plans, session.batches, allowed, 'others') : null
-    if (testAtMs !== null) wakeTimer.set(testAtMs)
+    if (testAtMs !== null) nextLook.at(testAtMs)
     const [dueAtMs, opensAtMs] = [scheduler.dueAt(plans, session.batches, allowed), endpoint.opensAt()]
     // Null: nothing waits, or a probe is running; what changes that calls pump().
     if (dueAtMs !== null && opensAtMs !== null) nextLook.waitFor(plans, Math.max(dueAtMs, opensAtMs))
@@ -270,7 +272,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   function look(): Sight {
     const lanes = spool.lanes()
     return {
-      ...sightOf(session.batches),
+      batches: session.batches,
       isLaneDue: scheduler.isDue(lanes),
       hasPending: lanes.some((lane) => lane.provider === provider && lane.pending > 0),
       isEndpointAvailable: session.down === null && endpoint.view().state === 'available',

@@ -258,13 +258,13 @@ export const deliveryMutations: readonly Mutation[] = [
   {
     name: 'a service that answers again still hangs',
     file: 'delivery/watch/watch.ts',
-    find: '    if (requests.look() === null) hanging = null\n',
+    find: '    if (this.#late().length === 0) this.#hanging = null\n',
     replace: '',
   },
   {
     name: 'a Retry-After does not end',
     file: 'delivery/watch/watch.ts',
-    find: '    if (retry !== null && nowMs >= retry.untilMs) retry = null\n',
+    find: '    if (this.#retry !== null && nowMs >= this.#retry.untilMs) this.#retry = null\n',
     replace: '',
   },
   {
