@@ -273,11 +273,7 @@ export function createScheduler({ clock, pacing, spool }: Deps, options: Provide
     return plan(lanes).some(({ dueAtMs }) => dueAtMs <= nowMs)
   }
 
-  function isOtherDue(
-    lanes: readonly LaneView[],
-    batches: BatchTable,
-    than: InFlightBatch | null,
-  ): boolean {
+  function isOtherDue(lanes: readonly LaneView[], batches: BatchTable, than: InFlightBatch | null): boolean {
     for (const inFlight of batches.all())
       if (inFlight !== than && inFlight.wait !== 'other-batches' && inFlight.readyAtMs <= clock.monotonic())
         return true

@@ -13,29 +13,29 @@ import { payloadHead, payloadIdEnd } from '../../domain/payload.ts'
 /** Behind the payloadId. A time of more digits is not exact as a number. */
 const usualHead = new RegExp(
   [
-    /"(?:,"carrier":"[^"\\]*")?,"signalTimestamp":(-?\d{1,15})(?=[,}])/,
+    /^"(?:,"carrier":"[^"\\]*")?,"signalTimestamp":(-?\d{1,15})(?=[,}])/,
     /(,"assetIdentifier":\{"id":"([^"\\]+)"(?:,"[^"\\]*":"[^"\\]*")*\})?/,
     /(?:,"deviceIdentifier":\{"id":"([^"\\]+)")?/,
   ]
     .map(({ source }) => source)
     .join(''),
-  'y',
 )
+/** What is longer is parsed. */
+const headBytesMax = 320
 const assetHead = ',"assetIdentifier":{"id":"'
 const deviceKey = Buffer.from('"deviceIdentifier"')
 
 /** `starts`: where each payload starts in the body, from BatchContent.writeBody(). */
 export function entriesOfBody(body: Buffer, starts: Uint32Array): Uint8Array<ArrayBuffer> {
   const builder = createEntriesBuilder(body, starts.length)
-  // One character for each byte.
-  const text = body.toString('latin1')
   // A comma separates two payloads, and two brackets follow the last one of a batch.
   const bodyEnd = starts[0] === 0 ? body.length : body.length - 2
-  for (const [index, start] of starts.entries()) {
+  for (let index = 0; index < starts.length; index += 1) {
+    const start = starts[index] ?? 0
     const next = starts[index + 1]
     const end = next === undefined ? bodyEnd : next - 1
     const idAt = start + payloadHead.length
-    const found = findHead({ body, text }, start, end)
+    const found = findHead(body, start, end)
     if (found !== null) builder.add(idAt, found.time, builder.device(body, found.nameAt, found.nameEnd))
     else addParsed(builder, body, start, end)
   }
@@ -43,19 +43,20 @@ export function entriesOfBody(body: Buffer, starts: Uint32Array): Uint8Array<Arr
 }
 
 /** Null where the payload starts in another way. */
-function findHead({ body, text }: { body: Buffer; text: string }, start: number, end: number) {
-  usualHead.lastIndex = start + payloadIdEnd
-  const match = usualHead.exec(text)
+function findHead(body: Buffer, start: number, end: number) {
+  const headAt = start + payloadIdEnd
+  // One character for each byte.
+  const match = usualHead.exec(body.toString('latin1', headAt, Math.min(end, headAt + headBytesMax)))
   if (match === null) return null
-  const [, time, asset, assetName, deviceName] = match
-  const { lastIndex } = usualHead
+  const [found, time, asset, assetName, deviceName] = match
+  const foundEnd = headAt + found.length
   if (deviceName !== undefined) {
-    const nameEnd = lastIndex - 1
+    const nameEnd = foundEnd - 1
     return { time: Number(time), nameAt: nameEnd - deviceName.length, nameEnd }
   }
   if (asset === undefined || assetName === undefined) return null
-  if (body.subarray(lastIndex, end).includes(deviceKey)) return null
-  const nameAt = lastIndex - asset.length + assetHead.length
+  if (body.subarray(foundEnd, end).includes(deviceKey)) return null
+  const nameAt = foundEnd - asset.length + assetHead.length
   return { time: Number(time), nameAt, nameEnd: nameAt + assetName.length }
 }
 
