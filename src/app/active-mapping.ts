@@ -10,6 +10,7 @@
 // A swap changes all of them between two messages. The next mapping is built beforehand; if that fails, or
 // the store is lost during the swap, the previous mapping stays in force.
 
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock, EpochMs } from '../std/clock.ts'
 import { createBoundedReader, type ReadBounded } from '../std/file-system/regular-file.ts'
 import type { Emit } from '../domain/event.ts'
@@ -29,7 +30,6 @@ import {
   type RemapRequest,
 } from '../ingest/ingest.ts'
 import {
-  createClockMemory,
   openMapping,
   withheldByField,
   type LostFields,
@@ -101,8 +101,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   const { spool, clock, emit, ourTime, records, lostFields } = deps
   const stopping = new AbortController()
   const readFile = createBoundedReader()
-  const clockMemory = createClockMemory()
-  let present: Present = presentOf(first, config)
+  let present: Present = presentOf(first, config, null)
   const keptDeps = { spool, clock, ourTime, emit, mapped: records.mappedLater }
   const release = createQuarantineRelease(keptDeps, first)
   const deferred = createDeferredMessages({
@@ -164,13 +163,9 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     return { mapping, mapper, topics: () => ofBroker.flatMap(topicsRead) }
   }
 
-  function presentOf(mapping: Mapping, present: Config): Present {
-    return {
-      mapping,
-      mapper: mapping.openLive(records.notes, clockMemory),
-      since: clock.now(),
-      config: present,
-    }
+  function presentOf(mapping: Mapping, config: Config, last: Present | null): Present {
+    const before = last && { known: last.mapper.known, sameSources: sameSources(last.config, config) }
+    return { mapping, mapper: mapping.openLive(records.notes, before), since: clock.now(), config }
   }
 
   async function forget(device: string, signal: string | null): Promise<Forgotten | null> {
@@ -187,7 +182,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   }
 
   async function swap(mapping: Mapping, config: Config): Promise<void> {
-    const next = presentOf(mapping, config)
+    const next = presentOf(mapping, config, present)
     const { mapping: before } = present
     release.beginSwap(next.mapping)
     let succeeded = false
@@ -244,4 +239,12 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     monitor.stop()
     await Promise.all([release.stop(), deferred.stop(), verdicts.stop(), lastRequest])
   }
+}
+
+/** What was found of the devices of these sources holds with the next mapping, too. */
+function sameSources(one: Config, other: Config): ReadonlySet<string> {
+  if (!isDeepStrictEqual(one.plausibility, other.plausibility)) return new Set()
+  const isSame = (source: Config['sources'][number]) =>
+    other.sources.some((next) => isDeepStrictEqual(source, next))
+  return new Set(one.sources.filter(isSame).map(({ name }) => name))
 }

@@ -11,19 +11,25 @@ import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import type { Message } from '../domain/message.ts'
 import type { EpochMs } from '../std/clock.ts'
 import { longestWindowMs, type SourcePlan } from './compile/source-plan.ts'
-import { createClockCheck, type ClockPolicy, type ClockMemory } from './devices/device-clocks.ts'
+import {
+  createClockCheck,
+  createClockMemory,
+  type ClockPolicy,
+  type ClockMemory,
+} from './devices/device-clocks.ts'
 import type { DeviceTable } from './devices/device-table.ts'
+import type { DeviceEntry } from './devices/devices.ts'
 import { undoPrevious } from './filters/remembered-values.ts'
 import type { LostFields } from './lost-fields/lost-fields.ts'
 import type { CounterReset } from './memory/counter-memory.ts'
 import { createMemory } from './memory/memory.ts'
-import { createSuspectDevices } from './plausibility/suspect-devices.ts'
+import { createSuspectDevices, nextMemory, type SuspectMemory } from './plausibility/suspect-devices.ts'
 import { createWithheldCounts } from './plausibility/withheld-counts.ts'
 import { createCollectedReader } from './read/read.ts'
 import { ignored, rejected, rejectedAs, unlisted } from './read/map-result.ts'
 import { mapRecords, type MessageRecordsDeps, type OfMessage } from './read/message-records.ts'
 import { noteEnd, type MessageAt } from './read/reading.ts'
-import { createRouting, type Route } from './routing/routing.ts'
+import { createRouting, type Route, type SourceRuntime } from './routing/routing.ts'
 import { chooseSource, withOthers, type OnDeclined } from './routing/source-choice.ts'
 import { createMappingState } from './state/state.ts'
 import { noSourceText, takenTopics } from './taken-topics.ts'
@@ -38,6 +44,13 @@ import type {
 
 export type Mapper = ReturnType<typeof createMapper>
 
+/** What a mapper knows of the devices. */
+export type MapperKnown = {
+  clocks: ClockMemory
+  suspects: SuspectMemory
+  runtimes: readonly SourceRuntime[]
+}
+
 export type MapperDeps = {
   devices: DeviceTable
   /** True time minus ours; null while unknown. For messages that do not say it themselves (`arrival`). */
@@ -48,8 +61,11 @@ export type MapperDeps = {
   notes?: DeviceNotes | null
   /** Messages that arrive are noted in it. */
   lostFields?: Pick<LostFields, 'watch' | 'view'> | null | undefined
-  /** What a mapper before this one knew. */
-  clockMemory?: ClockMemory | undefined
+  /**
+   * What the mapper before this one knew, and the sources that are as they were: what was found of their
+   * devices holds.
+   */
+  before?: { known: MapperKnown; sameSources: ReadonlySet<string> } | null
 }
 
 export type MapperOptions = {
@@ -74,7 +90,7 @@ export function createMapper(
     counterReset = () => undefined,
     notes = null,
     lostFields = null,
-    clockMemory,
+    before = null,
   }: MapperDeps,
   {
     sources,
@@ -85,11 +101,12 @@ export function createMapper(
     onReading = null,
   }: MapperOptions,
 ) {
+  const clockMemory = before?.known.clocks ?? createClockMemory()
   const { clocks, checkTime, restampedCount } = createClockCheck(policy, clockMemory)
   const taken = takenTopics(sources)
   const routing = createRouting({ devices }, { sources, providers, unnamedFrom })
   const withheld = createWithheldCounts()
-  const watched = createSuspectDevices()
+  const watched = createSuspectDevices(undefined, before === null ? undefined : suspectsFrom(before))
   const counts = { withheld, watched }
   const memory = createMemory(sources)
   const fieldWatch = notes === null ? null : (lostFields?.watch(sources) ?? null)
@@ -121,8 +138,25 @@ export function createMapper(
     /** Not null when our own clock is probably wrong: most devices are off by about as much. */
     commonClockSkew: clocks.commonSkew,
     suspects: watched.suspects,
+    known: { clocks: clockMemory, suspects: watched.memory, runtimes: routing.runtimes },
     counters,
     forget: memory.forget,
+  }
+
+  /** Devices without a model count from the start, and those that must be looked at are watched on. */
+  function suspectsFrom({ known, sameSources }: NonNullable<MapperDeps['before']>): SuspectMemory {
+    const { windows, swappedIn } = known.suspects
+    const entries = new Map<DeviceEntry, DeviceEntry>()
+    for (const { source, devices } of known.runtimes) {
+      const next = routing.runtimes.find((one) => one.source.name === source.name)
+      if (next === undefined || !sameSources.has(source.name)) continue
+      for (const { entry, provider } of devices.all()) {
+        const isWithoutModel = source.withoutModel !== null && entry.family === 0
+        if (isWithoutModel || windows.has(entry) || swappedIn.has(entry))
+          entries.set(entry, next.devices.entryOf(entry.device, provider))
+      }
+    }
+    return nextMemory(known.suspects, entries)
   }
 
   /** Total. Without `live` (a kept message is mapped again) decoders remember nothing of it. */

@@ -49,7 +49,7 @@ import {
   type LoadedDevices,
 } from './devices/device-table.ts'
 import { createExplainer, type Explainer } from './explain/explain.ts'
-import type { ClockMemory, ClockPolicy } from './devices/device-clocks.ts'
+import type { ClockPolicy } from './devices/device-clocks.ts'
 import type { DeviceNotes } from './types.ts'
 import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from './mapper.ts'
 
@@ -67,7 +67,7 @@ export { coordinateOf } from './positions/position-names.ts'
 export { fieldNames, plainKey } from './fields/field-names.ts'
 export { unitOption } from './plausibility/quantities.ts'
 export { withheldByField, type WithheldField } from './plausibility/withheld-counts.ts'
-export { createClockMemory, type DeviceClock } from './devices/device-clocks.ts'
+export { type DeviceClock } from './devices/device-clocks.ts'
 export type {
   DeviceNotes,
   KeptResult,
@@ -113,8 +113,8 @@ export async function openMapper(config: MappingConfig, options: OpenMapperOptio
 export type Mapping = {
   /** A mapper with its own memory. `decision`: of a person, in place of `clocks.on_future` and `on_past`. */
   open(decision?: ClockPolicy['onFuture']): Mapper
-  /** The mapper of messages that arrive; it goes on with the clocks that one before it knew. */
-  openLive(notes: DeviceNotes, clockMemory: ClockMemory): Mapper
+  /** The mapper of messages that arrive; it goes on with what one before it knew. */
+  openLive(notes: DeviceNotes, before: NonNullable<MapperDeps['before']> | null): Mapper
   rowOf(device: string): DeviceRow | undefined
   /** Explains a message by this mapping. Slow, for a person; made at the first call. */
   explainer(): Explainer
@@ -142,7 +142,7 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
   let explainer: Explainer | null = null
   const received = { ...mapping, unnamedFrom: embeddedBrokerName }
   return {
-    openLive: (notes, clockMemory) => createMapper({ ...deps, notes, clockMemory }, received),
+    openLive: (notes, before) => createMapper({ ...deps, notes, before }, received),
     open: (onFuture) => (onFuture === undefined ? createMapper(deps, received) : openFor(onFuture)),
     explainer: () =>
       (explainer ??= createExplainer(deps, { ...mapping, ...compileSources(config, true) }, config)),

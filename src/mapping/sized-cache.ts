@@ -34,7 +34,13 @@ export function createSizedCache<Value>({ bytesMax, bytesOf }: Options<Value>) {
   let evictions = 0
   /** Keys that were not kept since the last one that was. */
   let passed = 0
-  return { get, add, counters }
+  return { get, add, entries, counters }
+
+  /** In no order. */
+  function* entries(): Generator<[string, Value]> {
+    yield* old
+    yield* young
+  }
 
   function get(key: string): Value | undefined {
     const value = young.get(key)

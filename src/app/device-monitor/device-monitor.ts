@@ -22,7 +22,7 @@ export { createDeviceMessages } from './device-messages.ts'
 export type DeviceMonitor = {
   /** `clients`: those of the broker. `silences`: is given each device at each look. */
   start(clients: FoundClients, silences: SilentDevices | null): void
-  /** Another mapping is in force: what the former one found is over. */
+  /** Another mapping is in force. */
   mappingChanged(): void
   device(key: string): DeviceView | null
   devices(): AsyncIterable<readonly DeviceView[]>
@@ -80,7 +80,7 @@ export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): 
       cancel = every(clock, checkEveryMs, check)
     },
     mappingChanged() {
-      ofMapper = [...ownClock()]
+      ofMapper = statesOfMapper()
       // Before a message of a device that has another provider now.
       if (!walking) void look()
     },
@@ -96,9 +96,13 @@ export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): 
   }
 
   function check(): void {
-    ofMapper = [...ownClock(), ...models(), ...suspects()]
+    ofMapper = statesOfMapper()
     // Never rejects: it only reads what is in memory.
     if (!walking) void look()
+  }
+
+  function statesOfMapper(): readonly State[] {
+    return [...ownClock(), ...models(), ...suspects()]
   }
 
   function* ownClock(): Generator<State> {

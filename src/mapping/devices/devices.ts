@@ -82,7 +82,15 @@ export function createDeviceEntries(
   const entries = createSizedCache<DeviceEntry>({ bytesMax: options.bytesMax, bytesOf: bytesOfEntry })
   const refused = createCache<DeviceEntry>(refusedMax)
   let withoutFamily = 0
-  return { entryOf, counters: () => ({ ...bothOf(entries.counters(), refused.counters()), withoutFamily }) }
+  const counters = () => ({ ...bothOf(entries.counters(), refused.counters()), withoutFamily })
+  return { entryOf, all, counters }
+
+  /** Those that are cached, with the provider that they were asked for with. */
+  function* all(): Generator<{ entry: DeviceEntry; provider: ProviderName }> {
+    for (const cache of [entries, refused])
+      for (const [key, entry] of cache.entries())
+        yield { entry, provider: (key.slice(entry.device.length + 1) || defaultProvider) as ProviderName }
+  }
 
   /** `provider`: for devices without one in the table. */
   function entryOf(device: string, provider: ProviderName): DeviceEntry {

@@ -5,7 +5,8 @@
 //              at least half had no plausible value of a field. Placeholders for "no value" do not count.
 //   swapped    the last comparison with the fleet says so (memory/swapped-positions.ts), within the last day
 //
-// A device is watched from its first such value on, until a time without one. In memory only.
+// A device is watched from its first such value on, until a time without one. In memory only; the mapper
+// after a reload goes on with it, for the sources that did not change.
 //
 // Bound: `devicesMax` devices of each kind are watched. Values of further ones count as `beyond`; they
 // count at the device and in the metrics of the fields, too.
@@ -34,6 +35,31 @@ export type Suspects = {
 
 export type SuspectDevices = ReturnType<typeof createSuspectDevices>
 
+/** What a mapper knows of them. */
+export type SuspectMemory = {
+  windows: Map<Watched, Window>
+  swappedIn: Map<Watched, { source: string; at: EpochMs }>
+  fleet: ReturnType<typeof createSwappedPositions>
+}
+
+/** The same for the mapper that comes next: `next` gives its entry of a device, or none. */
+export function nextMemory(
+  { windows, swappedIn, fleet }: SuspectMemory,
+  next: ReadonlyMap<Watched, Watched>,
+): SuspectMemory {
+  const memory: SuspectMemory = { windows: new Map(), swappedIn: new Map(), fleet }
+  for (const [before, entry] of next) {
+    const window = windows.get(before)
+    const swapped = swappedIn.get(before)
+    if (window !== undefined) {
+      const recordsBefore = window.recordsBefore - before.records + entry.records
+      memory.windows.set(entry, { ...window, recordsBefore, counts: new Map(window.counts) })
+    }
+    if (swapped !== undefined) memory.swappedIn.set(entry, swapped)
+  }
+  return memory
+}
+
 type Window = {
   since: EpochMs
   /** Of the entry, before the first value. */
@@ -52,10 +78,11 @@ const shareMin = 0.5
 /** Values of a working device are left out for other reasons: placeholders, a fix that is repeated. */
 const faults = new Set(['not a number', 'not exact', 'negative', 'out of range'])
 
-export function createSuspectDevices(devicesMax = 2048) {
-  const windows = new Map<Watched, Window>()
-  const fleet = createSwappedPositions()
-  const swappedIn = new Map<Watched, { source: string; at: EpochMs }>()
+export function createSuspectDevices(
+  devicesMax = 2048,
+  memory: SuspectMemory = { windows: new Map(), swappedIn: new Map(), fleet: createSwappedPositions() },
+) {
+  const { windows, swappedIn, fleet } = memory
   let beyond = 0
   return {
     implausible,
@@ -65,6 +92,7 @@ export function createSuspectDevices(devicesMax = 2048) {
     },
     isSwapped,
     suspects,
+    memory,
     counters,
   }
 
