@@ -41,6 +41,8 @@ export type GatewayTime = OurTime &
     /** For what deletes or sorts by age: true time minus the wall clock, null while unknown or disputed. */
     wallOffsetMs(this: void): number | null
     view(): TimeView
+    /** What `now` adds to the wall clock: mostly 0. */
+    correctionMs(): number
     /** `listener` is called when our time becomes known, or is another than was known before. */
     onCorrection(listener: () => void): void
     /** `listener` is called with the ms by which `now` steps: the clock was set, or is corrected. */
@@ -107,6 +109,10 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
     offsetMs() {
       check(clock.now(), clock.monotonic())
       return restMs
+    },
+    correctionMs() {
+      check(clock.now(), clock.monotonic())
+      return correctionMs
     },
     stamp,
     trueTimeOf,

@@ -252,6 +252,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
         history: history.read,
         past,
         openConditions: conditions.open,
+        endCondition: conditions.end,
         tap: createTapRoute({ clock, taps: () => stages.taps ?? null }),
       },
       { clock, emit },

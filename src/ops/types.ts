@@ -63,7 +63,7 @@ export type StageViews = {
   lostFields?: StateSource | null
   bridgeSessions?: StateSource | null
   http?: StateSource | null
-  ourTime?: ({ view(): TimeView; now(): EpochMs } & Partial<StateSource>) | null
+  ourTime?: ({ view(): TimeView; now(): EpochMs; correctionMs(): number } & Partial<StateSource>) | null
   /** Where the history is kept. */
   records?: (RecordsStore & Partial<StateSource>) | null
   /** Receivers of alerts. */

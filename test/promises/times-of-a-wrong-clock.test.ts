@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { DeviceView } from '../../src/ops/ops.ts'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
-import { systemClock, type Clock } from '../../src/std/clock.ts'
+import { systemClock, zonedTime, type Clock } from '../../src/std/clock.ts'
 import { configText } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { eventually } from '../support/eventually.ts'
@@ -404,11 +404,15 @@ test.each([-3, 3])(
     }
     // What is kept, and what people did, is noted in the time of the gateway, and looked for by it.
     expect((await runCli(['devices', 'mute', 'truck-2', '--for', '1h', '--url', control])).stderr).toBe('')
-    for (const path of ['/dead-letters?since=1h', '/quarantine?device=truck-4', '/audit?since=1h']) {
-      const found = (await get(ops, path)).text.matchAll(/"(?:now|\w*[aA]t)":"([^"]+)"/g)
+    const kept = ['/dead-letters?since=1h', '/quarantine?device=truck-4', '/audit?since=1h']
+    for (const path of [...kept, '/batches', '/status']) {
+      const found = (await get(ops, path)).text.matchAll(/"(?:now|since|\w*[aA]t)":"(\d{4}-[^"]+)"/g)
       const offMs = [...found].map(([, time = '']) => Math.abs(Date.parse(time) - trueNow()))
       expect([path, offMs.length > 0, Math.max(...offMs) < toleranceMs]).toEqual([path, true, true])
     }
+    const [batch] = JSON.parse((await get(ops, '/batches')).text).batches as { batchId: string }[]
+    const shown = await runCli(['batches', 'show', batch!.batchId, '--url', control])
+    expect(shown.stdout).toContain(zonedTime(trueNow()).slice(0, 13))
     // The refusal came after the last message.
     const { state, why } = await view(pipeline, 'truck-2')
     expect([state, why]).toEqual(['refused', expect.stringMatching(/the last time (just now|\d+ s ago)/)])

@@ -18,14 +18,16 @@ import type { Cause } from '../../domain/cause.ts'
 /** Of each code the texts of its facts. */
 type StateTexts = { [Code in StateCode]: { cause(this: void, facts: State<Code>): Cause } }
 
+type Deps = {
+  deadLetters: DeadLetterCauses
+  conservation: ConservationCheck
+  refusal: () => GatewayError | null
+}
+
 /** Returns the function that gives all that holds now. `refusal`: why the spool is not opened. */
 export function createCauses(
   stages: StageViews,
-  {
-    deadLetters,
-    conservation,
-    refusal,
-  }: { deadLetters: DeadLetterCauses; conservation: ConservationCheck; refusal: () => GatewayError | null },
+  { deadLetters, conservation, refusal }: Deps,
 ): () => Iterable<Present> {
   const fills = createFillCauses()
   return function* () {
@@ -39,12 +41,22 @@ export function createCauses(
   }
 
   function* statesNow(): Generator<State> {
-    for (const stage of Object.values(stages) as (Partial<StateSource> | null | undefined)[])
-      yield* stage?.states?.() ?? []
+    const correctedMs = stages.ourTime?.correctionMs() ?? 0
+    for (const [name, stage] of Object.entries(stages) as [string, Partial<StateSource> | null][])
+      for (const state of stage?.states?.() ?? [])
+        yield name === 'delivery' && correctedMs !== 0 ? corrected(state, correctedMs) : state
     const fault = refusal()
     if (fault !== null)
       yield { code: fault.code === 'SPOOL_DAMAGED' ? 'SPOOL_DAMAGED' : 'SPOOL_UNUSABLE', fault }
   }
+}
+
+/** Delivery notes these by the clock of the machine. */
+const timesOfDelivery = ['sinceAt', 'untilAt', 'oldestAt']
+
+function corrected(state: State, byMs: number): State {
+  const times = Object.entries(state).filter(([name, at]) => timesOfDelivery.includes(name) && at !== null)
+  return { ...state, ...Object.fromEntries(times.map(([name, at]) => [name, Number(at) + byMs])) }
 }
 
 /** Clocks of devices agree with each other, and with the service, within this. */

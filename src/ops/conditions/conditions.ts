@@ -5,8 +5,8 @@
 //   a state     (the service does not answer, the spool is full) is open exactly while it holds: look() is
 //               given all states that hold, and what is no longer among them is over
 //   something   (dropped messages, inconsistent answers, damage) is raised by its event. Repeats raise its
-//   that        count. It is over when it did not happen again for `quietMs`, also after a restart; where
-//   happened    data needs a decision, it stays until the data is gone or the daemon restarts
+//   that        count. It is over when it did not happen again for `quietMs`, also after a restart, or when
+//   happened    a person says so. Of data that is lost only a person does: it is not found again
 //
 // What happened is no state: a message that was dropped is lost, whether or not the next one is dropped, and
 // what drops it (the spool is full) is a state of its own. As a state it would end between two messages, and
@@ -61,6 +61,8 @@ export type Conditions = {
   stored(): StoredCondition[]
   /** Opens one that was stored again; false where it does not hold now, as far as is known. */
   resume(stored: StoredCondition): boolean
+  /** A person has seen what happened; false where it is not open, or is a state. */
+  end(of: { code: string; key: string | null }): boolean
   /** Changes with each one that is opened or ended. */
   readonly version: number
   /**
@@ -103,6 +105,12 @@ export function createConditions({ clock, history = noHistory, emit = ignore }: 
     interrupt: (present) => look(present, true),
     stored: () => sorted().map(storedOf),
     resume,
+    end({ code, key }) {
+      const name = entryName(code, key)
+      const happened = entries.get(name)?.isState === false
+      if (happened) remove(name)
+      return happened
+    },
     open: () =>
       sorted()
         .slice(0, shownMax)
@@ -133,7 +141,7 @@ export function createConditions({ clock, history = noHistory, emit = ignore }: 
       if (specOf(condition.code).continues !== code || condition.key !== key) continue
       condition.since = Math.min(condition.since, since)
     }
-    const name = entryName(code as ConditionCode, key)
+    const name = entryName(code, key)
     const known = entries.get(name)
     if (known !== undefined) {
       const { condition } = known
@@ -261,6 +269,6 @@ function mayStop({ code }: Condition): boolean {
   return specOf(code).stops !== undefined
 }
 
-function entryName(code: ConditionCode, key: string | null): string {
+function entryName(code: string, key: string | null): string {
   return key === null ? code : `${code}|${key}`
 }

@@ -6,7 +6,7 @@ import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
 import { keptStores, type KeptStore } from '../../domain/kept-store.ts'
 import { coded, ofFault, sentence } from '../../domain/events/event-text.ts'
 import type { Cause } from '../../domain/cause.ts'
-import type { ConditionTable } from './types.ts'
+import { untilSeen, type ConditionTable } from './types.ts'
 
 /** For a condition, and for the log line of the same cause. */
 const heldConnections =
@@ -212,6 +212,7 @@ export const spoolConditions = {
   },
   CHUNK_DAMAGED: {
     severity: 'critical',
+    ...untilSeen,
     meaning:
       'Stored payloads, or records about them, are missing or cannot be read. What is left of them is set ' +
       'aside, not deleted.',
@@ -219,11 +220,13 @@ export const spoolConditions = {
   },
   RECORD_DAMAGED: {
     severity: 'critical',
+    ...untilSeen,
     meaning: 'Mapping state, a kept message or a dead letter cannot be read. It is set aside, not deleted.',
     act: copyFirst,
   },
   WRITES_MISSING: {
     severity: 'critical',
+    ...untilSeen,
     meaning: 'Acknowledged data is missing in the spool: its database lost writes that were on the disk.',
     act:
       'Copy the spool directory. Check the disk (dmesg, SMART), and whether files of the spool were deleted or ' +
@@ -236,6 +239,7 @@ export const spoolConditions = {
   },
   RECORDS_UNBALANCED: {
     severity: 'critical',
+    ...untilSeen,
     meaning:
       'The number of kept messages, dead letters or entries of mapping state is not the one that was counted: ' +
       'stored data was lost, or deleted data is back. The counter is corrected and counts what was found.',
@@ -245,6 +249,7 @@ export const spoolConditions = {
   },
   LOG_MENDED: {
     severity: 'error',
+    ...untilSeen,
     meaning:
       'A log of the spool was damaged by an unclean end or by the disk. It was rewritten with everything that ' +
       'can be read, and a copy of the damaged log is kept.',

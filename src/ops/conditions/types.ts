@@ -20,7 +20,7 @@ export type ConditionSpec = {
   continues?: string
   /** It is about the last start: after the next one it is over. */
   isOfStart?: true
-  /** The condition clears automatically when it was not raised again for this long. */
+  /** It clears automatically when it was not raised again for this long. Without: the next start ends it. */
   quietMs?: number
 }
 
@@ -29,3 +29,6 @@ export type ConditionTable<Code extends string> = {
   [Each in Code]: ConditionSpec &
     (Each extends StateCode ? { cause(this: void, facts: StateFacts[Each]): Cause } : object)
 }
+
+/** Data is lost, which nothing finds again: it stays until a person says that it is over. */
+export const untilSeen = { quietMs: Infinity }

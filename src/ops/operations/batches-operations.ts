@@ -86,7 +86,9 @@ export const batchOperations: readonly Operation[] = [
       const refused = providerRefused(values.provider, batches.providers)
       if (refused !== null) return refused
       const { more, ...list } = batches.list(selectionOf(values), most)
-      return ok(isoTimes({ ...list, more: more > 0, moreBatches: more }))
+      return ok(
+        isoTimes({ ...list, more: more > 0, moreBatches: more }, source.stages.ourTime?.correctionMs()),
+      )
     },
     text: batchesText,
   }),
@@ -104,7 +106,7 @@ export const batchOperations: readonly Operation[] = [
       const { batches } = source.stages
       if (!batches) return starting()
       const detail = await batches.show(values.id.toLowerCase())
-      if (detail !== null) return ok(isoTimes(detail))
+      if (detail !== null) return ok(isoTimes(detail, source.stages.ourTime?.correctionMs()))
       const why = 'It was settled or replaced. `ledger --batch` shows what became of its payloads.'
       return notFound(`There is no sealed batch ${values.id}.`, why, 'Nothing was changed.')
     },

@@ -66,22 +66,31 @@ export const conditionOperations: readonly Operation[] = [
     effect: 'changes',
     alwaysPossible: true,
     summary: 'Say that you know of a condition: it is not sent again for a time.',
-    notes: ['It stays open, and is sent where it gets worse, something else has it, too, or it is over.'],
+    notes: [
+      'It stays open, and is sent where it gets worse, something else has it, too, or it is over.',
+      'What happened, such as damage, is over without --for and --until. The next time opens it again.',
+    ],
     parameters: z.strictObject({ ...which, ...untilWhen }),
     means: 'Until when.',
     schema: acknowledgeSchema,
-    refuses: endRefused,
+    refuses: ({ for: lasts, until }) => (lasts !== undefined && until !== undefined ? noEnd : null),
     async answer({ source, values: { code, key = null, for: lasts, until }, caller }) {
       const now = source.ourNow()
-      const untilAt = endOfTime(now, { lasts, until })
-      if (untilAt === null) return problem(400, 'REQUEST_INVALID', noEnd)
       if (!source.openConditions().some((one) => one.code === code && one.key === key))
         return notOpen(source, { code, key })
+      if (lasts === undefined && until === undefined && source.endCondition({ code, key })) {
+        source.past.know({ code, key }, null)
+        return ok({ code, key, untilAt: null })
+      }
+      const untilAt = endOfTime(now, { lasts, until })
+      if (untilAt === null) return problem(400, 'REQUEST_INVALID', noEnd)
       const lastsMs = lasts === undefined ? null : untilAt - now
       source.past.know({ code, key }, { untilAt, by: callerText(caller), lastsMs })
       return ok({ code, key, untilAt: isoTime(untilAt) })
     },
-    text: ({ code, untilAt }) => [`${code} is not sent again until ${zonedTime(untilAt ?? '')}.`],
+    text: ({ code, untilAt }) => [
+      untilAt === null ? `${code} is over.` : `${code} is not sent again until ${zonedTime(untilAt)}.`,
+    ],
   }),
   operation({
     name: 'conditions/unacknowledge',

@@ -6,6 +6,9 @@
 //   maybe              an object, or null
 //   list               one object for each entry. A label of the metrics in it is a key of the entry
 //
+// Times are read by the clock of the machine, and shown in the time of the gateway: `correctedMs` later. One
+// that is noted in the time of the gateway (`isOurs`) is shown as it is.
+//
 // What is not known (its stage is missing) is 0, false or null in the document, and has no metric. The unit
 // of a time or a duration in a metric is seconds.
 
@@ -29,13 +32,14 @@ export type Metric<View> = {
 /** `key`: its name in the object. */
 export type Fact<View, Schema extends z.ZodType = z.ZodType> = {
   schema: Schema
-  read(this: void, view: View | undefined, key: string): z.output<Schema>
+  read(this: void, view: View | undefined, key: string, correctedMs: number): z.output<Schema>
   metrics(this: void, key: string): readonly Metric<View | undefined>[]
 }
 
 type Maybe<Value> = Value | null | undefined
 type Read<View, Value> = (this: void, view: View) => Maybe<Value>
 type MaybeMetric = MetricName | null | undefined
+type TimeKind = { isOurs?: boolean }
 
 export function count<View>(meaning: string, metric?: MaybeMetric, read?: Read<View, number>) {
   return fact(types.count().describe(meaning), read, { unknown: 0, metric })
@@ -59,20 +63,29 @@ export function flag<View>(meaning: string, metric?: MaybeMetric, read?: Read<Vi
 }
 
 /** Read as Unix time in ms. */
-export function time<View>(meaning: string, metric?: MaybeMetric, read?: Read<View, number>) {
-  return fact<View, z.ZodISODateTime>(types.time().describe(meaning), read, {
-    metric,
-    scale: 0.001,
-    shown: isoTimeOrNull,
-  })
+export function time<View>(
+  meaning: string,
+  metric?: MaybeMetric,
+  read?: Read<View, number>,
+  { isOurs = false }: TimeKind = {},
+) {
+  const shown = isOurs ? isoTimeOrNull : shownTime
+  return fact<View, z.ZodISODateTime>(types.time().describe(meaning), read, { metric, scale: 0.001, shown })
 }
 
-export function timeOrNull<View>(meaning: string, metric?: MaybeMetric, read?: Read<View, number>) {
-  return fact<View, z.ZodNullable<z.ZodISODateTime>>(types.timeOrNull().describe(meaning), read, {
-    metric,
-    scale: 0.001,
-    shown: isoTimeOrNull,
-  })
+export function timeOrNull<View>(
+  meaning: string,
+  metric?: MaybeMetric,
+  read?: Read<View, number>,
+  { isOurs = false }: TimeKind = {},
+) {
+  const shown = isOurs ? isoTimeOrNull : shownTime
+  const schema = types.timeOrNull().describe(meaning)
+  return fact<View, z.ZodNullable<z.ZodISODateTime>>(schema, read, { metric, scale: 0.001, shown })
+}
+
+function shownTime(at: number | null, correctedMs: number): string | null {
+  return at === null ? null : isoTimeOrNull(at + correctedMs)
 }
 
 export function text<View>(meaning: string, read?: Read<View, string>) {
@@ -106,7 +119,7 @@ type How = {
   /** Of the value in the metric. */
   scale?: number
   /** The value in the document. */
-  shown?: (value: never) => unknown
+  shown?: (value: never, correctedMs: number) => unknown
 }
 
 /** Any other value. Its schema has the meaning. */
@@ -125,7 +138,10 @@ export function fact<View, Schema extends z.ZodType>(
   }
   return {
     schema,
-    read: (view, key) => (shown((valueOf(view, key) ?? null) as never) ?? unknown) as z.output<Schema>,
+    read(view, key, correctedMs) {
+      const value = (valueOf(view, key) ?? null) as never
+      return (shown(value, correctedMs) ?? unknown) as z.output<Schema>
+    },
     metrics(key) {
       const name = metric ?? null
       if (name === null) return []
@@ -156,7 +172,8 @@ export function group<View, Item, Named extends Rows<Item>>(
 ): Fact<View, SchemaOf<Named>> {
   return {
     schema: meaning === '' ? schemaOf(rows) : schemaOf(rows).describe(meaning),
-    read: (view) => documentOf(rows, view === undefined ? undefined : (itemOf(view) ?? undefined)),
+    read: (view, _, correctedMs) =>
+      documentOf(rows, view === undefined ? undefined : (itemOf(view) ?? undefined), correctedMs),
     metrics: () => metricsIn(rows, itemsOf(itemOf), {}),
   }
 }
@@ -169,7 +186,7 @@ export function maybe<View, Item, Named extends Rows<Item>>(
   const all = itemsOf(itemOf)
   return {
     schema: schemaOf(rows).nullable().describe(meaning),
-    read: (view) => all(view).map((item) => documentOf(rows, item))[0] ?? null,
+    read: (view, _, correctedMs) => all(view).map((item) => documentOf(rows, item, correctedMs))[0] ?? null,
     metrics: () => metricsIn(rows, all, {}),
   }
 }
@@ -183,7 +200,7 @@ export function list<View, Item, Named extends Rows<Item>>(
   const all = (view: View | undefined) => (view === undefined ? [] : (entriesOf(view) ?? []))
   return {
     schema: z.array(schemaOf(rows)).describe(meaning),
-    read: (view) => all(view).map((item) => documentOf(rows, item)),
+    read: (view, _, correctedMs) => all(view).map((item) => documentOf(rows, item, correctedMs)),
     metrics: () => metricsIn(rows, all, labels),
   }
 }
@@ -203,9 +220,10 @@ function schemaOf<Named extends Rows<never>>(rows: Named): SchemaOf<Named> {
 function documentOf<Item, Named extends Rows<Item>>(
   rows: Named,
   item: Item | undefined,
+  correctedMs: number,
 ): z.output<SchemaOf<Named>> {
   const document: Record<string, unknown> = {}
-  for (const key in rows) document[key] = rows[key]!.read(item, key)
+  for (const key in rows) document[key] = rows[key]!.read(item, key, correctedMs)
   return document as z.output<SchemaOf<Named>>
 }
 

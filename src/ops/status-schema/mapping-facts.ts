@@ -66,7 +66,9 @@ export const devices = group('Devices, as they are now. /devices lists them.', (
     null,
     (seen) => seen.devices?.total,
   ),
-  checkedAt: timeOrNull('When the devices were last counted.', null, (seen) => seen.devices?.checkedAt),
+  checkedAt: timeOrNull('When the devices were last counted.', null, (seen) => seen.devices?.checkedAt, {
+    isOurs: true,
+  }),
   skewed: list('The worst clocks.', (seen) => seen.mapping?.skewed, {
     device: text('Its key.'),
     assetId: textOrNull('Its asset; null where the device table does not have it.'),

@@ -108,7 +108,7 @@ export const ledger = maybe(
     records: count('Settled payloads in the ledger.', 'gateway_ledger_records'),
     bytes: count('Size of the ledger.', 'gateway_ledger_bytes'),
     bytesMax: count('Its limit (ledger.max_bytes).'),
-    oldestAt: timeOrNull('Time of its oldest entry.'),
+    oldestAt: timeOrNull('Time of its oldest entry.', null, undefined, { isOurs: true }),
     behind: count(
       'Settled batches whose receipt is not copied to the ledger yet.',
       'gateway_ledger_behind_receipts',

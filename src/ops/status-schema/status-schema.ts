@@ -65,9 +65,9 @@ const conditions = list(
       'Who acknowledged it, with `conditions acknowledge`, and for how long; null: it is not acknowledged.',
       ({ known }) => known,
       {
-        untilAt: time('Until then it is not sent again.'),
+        untilAt: time('Until then it is not sent again.', null, undefined, { isOurs: true }),
         by: text('Who acknowledged it.'),
-        saidAt: time('When.'),
+        saidAt: time('When.', null, undefined, { isOurs: true }),
       },
     ),
   },
@@ -92,7 +92,7 @@ const statusFacts = group('', (seen: Seen) => seen, {
   notReady: textOrNull('Why it is not ready.', notReadyOf),
   pid: count('Process id.'),
   startedAt: time('When the process started.'),
-  now: time('When this document was made, by the clock of the machine.'),
+  now: time('When this document was made, by the time of the gateway.'),
   addresses: fact(z.array(z.string()).describe('Where devices connect.'), ({ stages }) => [
     ...(stages.ingest?.addresses() ?? []),
   ]),
@@ -137,7 +137,7 @@ export const statusMetrics = statusFacts.metrics('')
 export type Status = z.output<typeof statusSchema>
 
 export function buildStatus(source: StatusSource): Status {
-  return statusFacts.read(seenOf(source), '')
+  return statusFacts.read(seenOf(source), '', source.stages.ourTime?.correctionMs() ?? 0)
 }
 
 /** The clock may have been set back since. */

@@ -178,15 +178,28 @@ test('a service that asks for a wait is one condition, also where it answers not
   expect(codesOf(held, wait, away)).toEqual(['error ENDPOINT_UNAVAILABLE', 'error BATCHES_HELD'])
 })
 
-/** Data needs a decision: they stay until the gateway restarts. */
-const decided = [
-  'CHUNK_DAMAGED',
-  'LOG_MENDED',
-  'RECORDS_UNBALANCED',
-  'RECORD_DAMAGED',
-  'TABLE_DAMAGED',
-  'WRITES_MISSING',
-]
+test('times of delivery are told in the time of the gateway, where the clock of the machine is known to differ', () => {
+  const { RETRY_AFTER: wait } = stateSamples
+  const [present] = createCauses(
+    {
+      ingest: null,
+      spool: null,
+      delivery: { states: () => [wait] } as unknown as StageViews['delivery'],
+      ourTime: { correctionMs: () => 3_600_000 } as unknown as NonNullable<StageViews['ourTime']>,
+    },
+    {
+      deadLetters: new DeadLetterCauses(),
+      conservation: new ConservationCheck(handClock()),
+      refusal: () => null,
+    },
+  )()
+  expect(present).toEqual(presentOf({ ...wait, untilAt: wait.untilAt + 3_600_000 }))
+})
+
+/** What is lost is not found again: they stay until a person has seen them. */
+const untilSeen = ['CHUNK_DAMAGED', 'LOG_MENDED', 'RECORDS_UNBALANCED', 'RECORD_DAMAGED', 'WRITES_MISSING']
+/** The next start checks all tables. */
+const ofStart = ['TABLE_DAMAGED']
 /** By the numbers of the spool (causes.ts). */
 const counted = [
   'CONSERVATION_BROKEN',
@@ -197,12 +210,13 @@ const counted = [
   'STORE_FILLING',
 ]
 
-test('each condition is a state, or is raised by an event and over after a quiet time, or waits for a decision', () => {
+test('each condition is a state, or is raised by an event and over after a quiet time, or waits for a person', () => {
   const states = new Set<string>(Object.keys(stateSamples))
   const others = (Object.keys(conditionCatalogue) as ConditionCode[]).filter((code) => !states.has(code))
   expect(others.filter((code) => specOf(code).quietMs === undefined).toSorted()).toEqual(
-    [...decided, ...counted].toSorted(),
+    [...ofStart, ...counted].toSorted(),
   )
+  expect(others.filter((code) => specOf(code).quietMs === Infinity).toSorted()).toEqual(untilSeen)
   const raisedBy = new Set(Object.values(eventTable).flatMap(({ raises = {} }) => Object.keys(raises)))
   // The sum of a lane is checked by the numbers and by the recovery.
   const both = 'CONSERVATION_BROKEN'
@@ -212,5 +226,7 @@ test('each condition is a state, or is raised by an event and over after a quiet
   for (const event of Object.values(eventSamples)) conditions.apply(event)
   expect(codes().length).toBeGreaterThan(15)
   clock.move(86_400_000)
-  expect(new Set(conditions.open().map(({ code }) => code))).toEqual(new Set([...decided, both]))
+  expect(new Set(conditions.open().map(({ code }) => code))).toEqual(
+    new Set([...untilSeen, ...ofStart, both]),
+  )
 })

@@ -66,7 +66,7 @@ export const muteSchema = record({
 export const acknowledgeSchema = record({
   code: z.string().describe('The condition.'),
   key: textOrNull().describe('Its key.'),
-  untilAt: timeOrNull().describe('Until then it is not sent again; null: it is.'),
+  untilAt: timeOrNull().describe('Until then it is not sent again; null: it is, or is over.'),
 })
 
 export const pastConditionsSchema = record({

@@ -30,6 +30,8 @@ export type HttpSource = {
   /** Conditions that were open, and those that a person knows of. */
   past: Pick<ConditionHistory, 'past' | 'know' | 'known'>
   openConditions(): readonly { code: string; key: string | null }[]
+  /** False where it is a state, which ends with its cause. */
+  endCondition(of: { code: string; key: string | null }): boolean
   /** For plots. */
   history(span: HistorySpan): HistoryView
   /** Streams, and gives null; or refuses. */

@@ -2,6 +2,7 @@
 
 import { formatDuration, formatSize, plural } from '../../../std/quantity.ts'
 import { isoTime } from '../../../std/clock.ts'
+import { specOf, type ConditionCode } from '../../conditions/condition-catalogue.ts'
 import type { PastCondition } from '../../conditions/condition-history.ts'
 import type { Status } from '../../status-schema/status-schema.ts'
 import { drainText, laneTable, providerTable } from '../../status-tables.ts'
@@ -90,8 +91,10 @@ function conditionArticle(one: Status['conditions'][number], now: string, access
 function offersFor({ code, key, known }: Status['conditions'][number]): readonly ChangeOffer[] {
   const ends = offerOfCondition(code)
   const parameters = { code, key }
+  const isUntilSeen = specOf(code as ConditionCode).quietMs === Infinity
   return [
     ...(ends === null ? [] : [ends]),
+    ...(isUntilSeen ? [{ action: 'conditions/acknowledge', parameters, name: 'Seen, it is over' }] : []),
     known === null
       ? {
           action: 'conditions/acknowledge',
