@@ -39,11 +39,10 @@ import { hourlyCounts } from './row-history.ts'
 import { column, createRecordTable, hoursColumn, keyOf } from './record-table.ts'
 import { shiftTimes } from './record-times.ts'
 import { createRecordWriter, type RecordsStore, type WriterOptions } from './record-writer.ts'
-import { createRecordViews, withheldSum, type Standing } from './record-views.ts'
-import type { DeviceRecord, DeviceRecordView } from './types.ts'
+import { createRecordViews, withheldSum } from './record-views.ts'
+import type { DeviceRecord, DeviceRecordView, Standing } from './types.ts'
 
-export type { DeviceRecordView, Loss, Repeating } from './types.ts'
-export type { Standing } from './record-views.ts'
+export type { DeviceRecordView, Loss, Repeating, Standing } from './types.ts'
 export { createClientRecords, type ClientRecords } from './client-records.ts'
 export { createFieldRecords, type FieldRecords } from './field-records.ts'
 export { silentAfter } from './rhythm.ts'
@@ -69,7 +68,7 @@ export type DeviceRecords = {
   isKnown(device: string): boolean
   /** All, in slices. */
   views(): Iterable<DeviceRecordView>
-  /** One value for each record: silent, the loss where its last messages gave no payload, or repeating. */
+  /** The same without what only a person asks for. */
   standings(): Iterable<Standing>
   /**
    * A device is one truck: where the mapping gives it the provider `named` now, or the config does not have

@@ -6,34 +6,7 @@ import { longestPause } from './row-history.ts'
 import { column, pausesColumn } from './record-table.ts'
 import { repeatingOf } from './repeats.ts'
 import { gapsKept, isSilent, medianGap, silentAfter } from './rhythm.ts'
-import type { DeviceRecord, DeviceRecordView, Loss } from './types.ts'
-
-export type Standing = Pick<
-  DeviceRecordView,
-  | 'device'
-  | 'provider'
-  | 'assetId'
-  | 'sender'
-  | 'firstSeen'
-  | 'lastSeen'
-  | 'lastMappedAt'
-  | 'medianGapMs'
-  | 'mutedUntil'
-  | 'loss'
-  | 'accepted'
-  | 'refused'
-  | 'skewMs'
-> &
-  Pick<DeviceRecord, 'from' | 'source' | 'isListed'> & {
-    isSilent: boolean
-    /** Of the last 15 days, of those of an hour or more; 0 for none. */
-    longestPauseMs: number
-    isRepeating: boolean
-    positionArrivedAt: EpochMs | null
-    /** For how long it has sent records without a position, and for how long it usually does. */
-    blindMs: number
-    blindUsualMs: number
-  }
+import type { DeviceRecord, DeviceRecordView, Loss, Standing } from './types.ts'
 
 type Deps = {
   clock: Clock
@@ -105,35 +78,19 @@ export function createRecordViews(deps: Deps) {
   }
 
   function viewOf(record: DeviceRecord): DeviceRecordView {
-    const { device, provider, assetId, source, sender, accepted, refused, losses, skewMs, base } = record
-    const row = deps.numbers().subarray(base, base + column.gaps + gapsKept)
-    const { lastAt, medianGapMs, silentAfterMs, isSilentNow } = rhythmOf(record)
+    const row = deps.numbers().subarray(record.base, record.base + column.gaps + gapsKept)
+    const { lastAt, silentAfterMs, isSilentNow } = rhythmOf(record)
     return {
-      device,
-      provider,
-      assetId,
-      source,
+      ...standingOf(record),
       messages: row[column.messages]!,
-      firstSeen: timeOrNull(row[column.firstAt]!),
-      lastSeen: timeOrNull(lastAt),
-      lastMappedAt: timeOrNull(row[column.mappedAt]!),
       messagesPerHour: messagesPerHour(row, clock.now()),
-      medianGapMs,
       silentAfterMs,
       silentSince: isSilentNow ? lastAt : null,
-      mutedUntil: record.mutedUntil,
-      sender,
       position: positionOf(record, row),
-      blindMs: row[column.blindAt]! - row[column.blindFrom]!,
-      blindUsualMs: row[column.blindUsual]!,
-      accepted,
-      refused,
       duplicates: row[column.duplicates]!,
       repeating: repeatingOf(row, { lastAt, silentAfterMs }),
-      losses: losses.map((loss) => ({ ...loss })),
-      loss: lastLossOf(record),
+      losses: record.losses.map((loss) => ({ ...loss })),
       withheld: deps.withheldOf(record),
-      skewMs,
     }
   }
 }

@@ -90,40 +90,49 @@ export type Position = {
 }
 
 /** A record as it is at the moment of the question. */
-export type DeviceRecordView = {
+export type DeviceRecordView = Standing & {
+  messages: number
+  /** Those of the last 60 minutes, about. */
+  messagesPerHour: number
+  silentAfterMs: number
+  /** Its last message, where that was longer ago than its rhythm lets expect; else null. */
+  silentSince: EpochMs | null
+  position: Position | null
+  duplicates: number
+  /** Its last messages brought nothing new; else null. */
+  repeating: Repeating | null
+  losses: readonly Loss[]
+  withheld: readonly WithheldValue[]
+}
+
+/** How a device stands: what its state follows from. */
+export type Standing = Pick<DeviceRecord, 'from' | 'isListed'> & {
   device: string
   provider: ProviderName
   assetId: string
   /** Of its last message; null while it is unknown. */
   source: string | null
-  messages: number
+  sender: Sender | null
   firstSeen: EpochMs | null
   lastSeen: EpochMs | null
   /** When a record of the device was last read without a rejection. */
   lastMappedAt: EpochMs | null
-  /** Those of the last 60 minutes, about. */
-  messagesPerHour: number
   /** Null while too few messages came to know it. */
   medianGapMs: number | null
-  silentAfterMs: number
-  /** Its last message, where that was longer ago than its rhythm lets expect; else null. */
-  silentSince: EpochMs | null
+  isSilent: boolean
+  /** Of the last 15 days, of those of an hour or more; 0 for none. */
+  longestPauseMs: number
   mutedUntil: EpochMs | null
-  sender: Sender | null
-  position: Position | null
+  /** What its last message became, where it gave no payload. */
+  loss: Loss | null
+  isRepeating: boolean
+  accepted: Accepted | null
+  refused: Refused | null
+  skewMs: number | null
+  positionArrivedAt: EpochMs | null
   /** For how long it has sent records without a position, and for how long it usually does. */
   blindMs: number
   blindUsualMs: number
-  accepted: Accepted | null
-  refused: Refused | null
-  duplicates: number
-  /** Its last messages brought nothing new; else null. */
-  repeating: Repeating | null
-  losses: readonly Loss[]
-  /** What its last message became, where it gave no payload. */
-  loss: Loss | null
-  withheld: readonly WithheldValue[]
-  skewMs: number | null
 }
 
 /** The clock that noted the last times of a record, while the true time was not known. */

@@ -48,7 +48,6 @@ function world({ by = null, silences = null, families }: Options = {}) {
       find: (clientId) => (clientId === 'client-1' ? client : null),
       findAddress: () => null,
       withoutDevice: () => [],
-      shared: () => new Set(),
       findUser: () => null,
       isUser: () => false,
     },

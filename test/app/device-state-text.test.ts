@@ -47,6 +47,12 @@ function recordOf({ isLost = false, ...more }: Given): DeviceRecordView {
     loss: isLost ? loss : null,
     withheld: [],
     skewMs: null,
+    from: null,
+    isListed: true,
+    isSilent: more.silentSince !== null,
+    longestPauseMs: 0,
+    isRepeating: (more.repeating ?? null) !== null,
+    positionArrivedAt: more.position?.arrivedAt ?? null,
     ...more,
   }
 }

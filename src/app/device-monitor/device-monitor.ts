@@ -13,9 +13,8 @@ import type { DeviceTotals, DeviceView } from '../../ops/ops.ts'
 import { createUnmappedDevices } from './unmapped-devices.ts'
 import { createHourOffsets } from './hour-offsets.ts'
 import type { GatewayTime } from '../our-time.ts'
-import { createDeviceViews, mutedUntil, type FoundClients, type ViewDeps } from './device-views.ts'
+import { createDeviceViews, type FoundClients, type ViewDeps } from './device-views.ts'
 import type { SilentDevices } from '../traffic-watch/silent-devices.ts'
-import { createStateCounts, type CountedStates } from './state-counts.ts'
 
 export { createDeviceMessages } from './device-messages.ts'
 
@@ -52,7 +51,7 @@ const skewedMax = 5
 /** Less comes from the delay of messages and from clocks that are set from time to time. */
 const skewMinMs = 60_000
 
-type LookTotals = CountedStates & Pick<DeviceTotals, 'checkedAt' | 'listed'>
+type LookTotals = Pick<DeviceTotals, 'total' | 'seen' | 'states' | 'checkedAt' | 'listed'>
 
 const noTotals: LookTotals = { total: 0, seen: 0, states: noDevices(), checkedAt: null, listed: 0 }
 
@@ -66,7 +65,6 @@ export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): 
   let clients: FoundClients | null = null
   let silences: SilentDevices | null = null
   const views = createDeviceViews({ ourTime, active, records, clients: () => clients })
-  const states = createStateCounts({ records, clients: () => clients, now: () => ourTime.now() })
   const unmapped = createUnmappedDevices({ now: clock.now })
   const startedMs = clock.monotonic()
   let walking = false
@@ -159,29 +157,32 @@ export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): 
       if (stopped) return
     }
     unmapped.begin()
-    states.begin()
     const watched = areRecordsRead() ? silences : null
     watched?.begin(mapping.listedCount > 0)
-    for (const standing of records.standings()) {
-      if (records.moved(standing, mapping.providerOf(standing.device, standing.source))) continue
-      unmapped.add(standing)
-      repeating.add(standing)
-      const until = mutedUntil(standing.mutedUntil, mapping.rowOf(standing.device))
-      const muted = until === standing.mutedUntil ? standing : { ...standing, mutedUntil: until }
-      states.add(muted)
-      watched?.add(muted)
+    const counted = { total: 0, seen: 0, states: noDevices() }
+    for (const { record, state, mutedUntil } of views.classified(standingsOf(mapping), mapping)) {
+      counted.total += 1
+      counted.states[state] += 1
+      if (record !== null) {
+        if (record.lastSeen !== null) counted.seen += 1
+        unmapped.add(record)
+        repeating.add(record)
+        watched?.add(mutedUntil === record.mutedUntil ? record : { ...record, mutedUntil })
+      }
       if (++count % sliceDevices === 0) await turn()
       if (stopped) return
     }
     ofLook = [...hourOffsets.states(), ...unmapped.states(), ...repeating.states()]
     watched?.end()
-    for (const _ of states.countOthers(mapping)) {
-      if (++count % sliceDevices === 0) await turn()
-      if (stopped) return
-    }
     worst = worstOf(bad).flatMap(([device]) => views.device(device) ?? [])
-    totals = { ...states.now, listed: mapping.listedCount, checkedAt: clock.now() }
+    totals = { ...counted, listed: mapping.listedCount, checkedAt: clock.now() }
     walking = false
+  }
+
+  /** Each under the provider that it has now. */
+  function* standingsOf(mapping: ReturnType<Deps['active']>['mapping']): Generator<Standing> {
+    for (const standing of records.standings())
+      if (!records.moved(standing, mapping.providerOf(standing.device, standing.source))) yield standing
   }
 
   async function* devices(): AsyncGenerator<readonly DeviceView[]> {

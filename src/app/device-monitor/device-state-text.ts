@@ -4,8 +4,8 @@ import { isoTime, isoTimeOrNull, zonedTime, type EpochMs } from '../../std/clock
 import { formatAgo, formatDuration, plural } from '../../std/quantity.ts'
 import { assertNever } from '../../std/assert.ts'
 import { bounded, quote } from '../../std/quote.ts'
-import { deviceStateOf } from '../../domain/device-state.ts'
-import type { DeviceRecordView, Loss, Repeating } from '../../device-records/device-records.ts'
+import { deviceStateOf, type DeviceState } from '../../domain/device-state.ts'
+import type { DeviceRecordView, Loss, Repeating, Standing } from '../../device-records/device-records.ts'
 import { isShared, type ClientView } from '../../ingest/ingest.ts'
 import type { DeviceView } from '../../ops/ops.ts'
 
@@ -19,37 +19,39 @@ const topicsShown = 5
 const devicesShown = 5
 const topicLengthMax = 120
 
+/** The only classification: of a device with or without a record, and of a client of no device. */
+export function deviceState(
+  record: Standing | null,
+  client: ClientView | null,
+  { isMuted, now }: { isMuted: boolean; now: EpochMs },
+): DeviceState {
+  const isRefusedNow = client !== null && isRefused(client, record?.lastSeen ?? null)
+  if (record !== null && record.lastSeen !== null)
+    return deviceStateOf({
+      ...record,
+      isRefused: isRefusedNow,
+      isMuted,
+      isLost: record.loss !== null,
+      isIdShared: client !== null && isShared(client, now),
+    })
+  if (isRefusedNow) return 'refused'
+  return (client?.unnamed ?? null) === null ? 'never_sent' : 'not_mapped'
+}
+
 export function stateOf({ record, mutedUntil = null, mutedBy = null, ...known }: Found): State {
   const { client, now } = known
   const lastAt = record?.lastSeen ?? null
-  if (record === null || lastAt === null) {
-    if (client !== null && isRefused(client, lastAt)) return refusedState(client, lastAt, now)
+  const state = deviceState(record, client, { isMuted: mutedUntil !== null, now })
+  if (state === 'refused') return refusedState(client!, lastAt, now)
+  if (record === null || lastAt === null)
     return withoutRecord('The device table has it, and no message of it has come.', known)
-  }
   const { loss } = record
-  const state = deviceStateOf({
-    isRefused: client !== null && isRefused(client, lastAt),
-    isSilent: record.silentSince !== null,
-    isMuted: mutedUntil !== null,
-    isRepeating: record.repeating !== null,
-    isLost: loss !== null,
-    accepted: record.accepted,
-    refused: record.refused,
-    isIdShared: client !== null && isShared(client, now),
-    skewMs: record.skewMs,
-    positionArrivedAt: record.position?.arrivedAt ?? null,
-    blindMs: record.blindMs,
-    blindUsualMs: record.blindUsualMs,
-    lastMappedAt: record.lastMappedAt,
-  })
   const of = (since: EpochMs | null, why: string | null): State => ({
     state,
     since: isoTimeOrNull(since),
     why,
   })
   switch (state) {
-    case 'refused':
-      return refusedState(client!, lastAt, now)
     case 'silent':
     case 'muted':
       return of(

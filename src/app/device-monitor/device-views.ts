@@ -9,14 +9,16 @@
 // address, the device that has this asset, the client with this user name, the user.
 
 import type { OurTime } from '../../domain/arrival.ts'
+import type { DeviceState } from '../../domain/device-state.ts'
 import { isoTime, isoTimeOrNull, type EpochMs } from '../../std/clock.ts'
 import { parseDateArgument } from '../../std/time-argument.ts'
 import { isoTimes } from '../../std/iso-times.ts'
-import type { DeviceRecords, DeviceRecordView, Loss } from '../../device-records/device-records.ts'
+import type { DeviceRecords, DeviceRecordView, Loss, Standing } from '../../device-records/device-records.ts'
 import type { ClientView, Ingest } from '../../ingest/ingest.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
 import type { DeviceView } from '../../ops/ops.ts'
 import {
+  deviceState,
   isRefused,
   isShownAlone,
   stateOf,
@@ -27,7 +29,7 @@ import {
 
 export type FoundClients = Pick<
   Ingest['clients'],
-  'find' | 'findAddress' | 'findUser' | 'isUser' | 'withoutDevice' | 'shared'
+  'find' | 'findAddress' | 'findUser' | 'isUser' | 'withoutDevice'
 >
 
 export type ViewDeps = {
@@ -38,8 +40,20 @@ export type ViewDeps = {
   clients: () => FoundClients | null
 }
 
+type DeviceRow = NonNullable<ReturnType<Mapping['rowOf']>>
+
+/** `device`: null for a client of no device. `mutedUntil`: by a person or the table, perhaps past. */
+export type Classified<Of extends Standing = Standing> = {
+  device: string | null
+  record: Of | null
+  row: DeviceRow | undefined
+  client: ClientView | null
+  mutedUntil: EpochMs | null
+  state: DeviceState
+}
+
 export function createDeviceViews({ ourTime, active, records, clients }: ViewDeps) {
-  return { device, all }
+  return { device, all, classified }
 
   /** Of a name with several providers, the one that sent last. Null for what was never heard of. */
   function device(name: string): DeviceView | null {
@@ -57,7 +71,9 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
 
   function deviceNamed(name: string, named: ReadonlyMap<string, ClientView>): DeviceView | null {
     const [last] = records.find(name).toSorted((a, b) => (b.lastSeen ?? 0) - (a.lastSeen ?? 0))
-    return last === undefined ? neverSeen(name, named) : seen(last, named)
+    if (last !== undefined) return seen(last, clientFor(last, named, clients()))
+    const row = active().mapping.rowOf(name)
+    return row === undefined ? null : neverSeen(name, row, clientFor(unseen(name, row), named, clients()))
   }
 
   /** Of several devices of one asset, the one that sent last. */
@@ -77,7 +93,7 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
     const sent: DeviceRecordView[] = []
     for (const record of records.views()) if (record.sender?.clientId === client.clientId) sent.push(record)
     const [only] = sent
-    if (only !== undefined && sent.length === 1) return seen(only, named)
+    if (only !== undefined && sent.length === 1) return seen(only, clientFor(only, named, clients()))
     const state =
       sent.length === 0
         ? {}
@@ -88,27 +104,52 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
     return { ...clientAlone(client), ...state }
   }
 
-  /** Those that were seen, those that are listed and were not, and clients that are those of no device. */
+  /** What `classified` gives, for the list. */
   function* all(mapping: Mapping): Generator<DeviceView> {
+    for (const found of classified(records.views(), mapping)) yield viewOf(found)
+  }
+
+  /**
+   * Each with its state: those of `known`, those that are listed and have no record, and clients that are
+   * those of no device.
+   */
+  function* classified<Of extends Standing>(
+    known: Iterable<Of>,
+    mapping: Mapping,
+  ): Generator<Classified<Of>> {
     const named = clientsByName(clients()?.withoutDevice() ?? [])
     const owned = new Set<string>()
-    for (const record of records.views()) {
-      const view = seen(record, named)
-      if (view.client !== null) owned.add(view.client.clientId)
-      yield view
+    for (const record of known) {
+      const { device } = record
+      const client = clientFor(record, named, clients())
+      if (client !== null) owned.add(client.clientId)
+      yield found({ device, record, client, row: mapping.rowOf(device) })
     }
-    for (const name of mapping.listed()) {
-      if (records.isKnown(name)) continue
-      const view = neverSeen(name, named)
-      if (view === null) continue
-      if (view.client !== null) owned.add(view.client.clientId)
-      yield view
+    for (const device of mapping.listed()) {
+      const row = mapping.rowOf(device)
+      if (row === undefined || records.isKnown(device)) continue
+      const client = clientFor(unseen(device, row), named, clients())
+      if (client !== null) owned.add(client.clientId)
+      yield found<Of>({ device, record: null, client, row })
     }
     for (const client of clients()?.withoutDevice() ?? []) {
       const { clientId } = client
       if (!isShownAlone(client) || owned.has(clientId) || isDevice(clientId, mapping)) continue
-      yield clientAlone(client)
+      yield found<Of>({ device: null, record: null, client, row: undefined })
     }
+  }
+
+  function found<Of extends Standing>(of: Omit<Classified<Of>, 'state' | 'mutedUntil'>): Classified<Of> {
+    const { record, client, row } = of
+    const now = ourTime.now()
+    const until = mutedUntil(record?.mutedUntil ?? null, row)
+    const isMuted = until !== null && until > now
+    return { ...of, mutedUntil: until, state: deviceState(record, client, { isMuted, now }) }
+  }
+
+  function viewOf({ device, record, client, row }: Classified<DeviceRecordView>): DeviceView {
+    if (record !== null) return seen(record, client)
+    return device === null ? clientAlone(client!) : neverSeen(device, row!, client)
   }
 
   /** It is in the list by itself, perhaps with another client. */
@@ -116,11 +157,10 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
     return name !== '' && (records.isKnown(name) || mapping.rowOf(name) !== undefined)
   }
 
-  function seen(record: DeviceRecordView, named: ReadonlyMap<string, ClientView>): DeviceView {
+  function seen(record: DeviceRecordView, client: ClientView | null): DeviceView {
     const { device, provider, source, position, accepted, refused, losses } = record
     const row = active().mapping.rowOf(device)
     const muted = mutedOf(record.mutedUntil, row)
-    const client = clientFor(record, named, clients())
     const skewMs = active().mapper.deviceClock(device)?.skewMs ?? record.skewMs
     return {
       device,
@@ -161,18 +201,13 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
     }
   }
 
-  function mutedOf(byPerson: EpochMs | null, row: ReturnType<Mapping['rowOf']>) {
+  function mutedOf(byPerson: EpochMs | null, row: DeviceRow | undefined) {
     const until = mutedUntil(byPerson, row)
     if (until === null || until <= ourTime.now()) return { mutedUntil: null, mutedBy: null }
     return { mutedUntil: isoTime(until), mutedBy: until === byPerson ? 'person' : 'table' } as const
   }
 
-  /** Null where the device table does not have it. */
-  function neverSeen(device: string, named: ReadonlyMap<string, ClientView>): DeviceView | null {
-    const row = active().mapping.rowOf(device)
-    if (row === undefined) return null
-    const of = { device, assetId: row.asset_id ?? null, sender: null, lastSeen: null }
-    const client = clientFor(of, named, clients())
+  function neverSeen(device: string, row: DeviceRow, client: ClientView | null): DeviceView {
     return {
       ...nothingSent,
       device,
@@ -212,13 +247,13 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
 }
 
 /** A person says it with `devices mute`, or in the device table; the later one counts. */
-export function mutedUntil(byPerson: EpochMs | null, row: ReturnType<Mapping['rowOf']>): EpochMs | null {
+function mutedUntil(byPerson: EpochMs | null, row: DeviceRow | undefined): EpochMs | null {
   const byTable = row?.muted_until === undefined ? null : parseDateArgument(row.muted_until)
   return byTable === null || (byPerson ?? 0) >= byTable ? byPerson : byTable
 }
 
 /** By the user name that they gave; the last one of a name counts. */
-export function clientsByName(found: Iterable<ClientView>): ReadonlyMap<string, ClientView> {
+function clientsByName(found: Iterable<ClientView>): ReadonlyMap<string, ClientView> {
   const named = new Map<string, ClientView>()
   for (const client of found) {
     const name = client.userName ?? client.identity
@@ -229,13 +264,13 @@ export function clientsByName(found: Iterable<ClientView>): ReadonlyMap<string, 
   return named
 }
 
-export type ClientOwner = Pick<DeviceRecordView, 'device' | 'sender' | 'lastSeen'> & {
+type ClientOwner = Pick<DeviceRecordView, 'device' | 'sender' | 'lastSeen'> & {
   /** Of a device that never sent. */
   assetId?: string | null
 }
 
 /** The client of the last message, unless one that seems to be the device was refused or connected since. */
-export function clientFor(
+function clientFor(
   { device: name, assetId = null, sender, lastSeen }: ClientOwner,
   named: ReadonlyMap<string, ClientView>,
   clients: Pick<FoundClients, 'find'> | null,
@@ -249,6 +284,10 @@ export function clientFor(
   if (last === null || other === null) return other ?? last
   const isLater = other.state === 'connected' || isRefused(other, lastSeen)
   return last.state !== 'connected' && isLater ? other : last
+}
+
+function unseen(device: string, row: DeviceRow): ClientOwner {
+  return { device, assetId: row.asset_id ?? null, sender: null, lastSeen: null }
 }
 
 const nothingSent = {

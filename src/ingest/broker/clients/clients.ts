@@ -77,8 +77,6 @@ export type Clients = {
   forgetBefore(before: EpochMs): void
   /** `clock` was set, or is corrected: what this process noted goes with it. */
   clockStepped(byMs: number): void
-  /** Ids that two clients use at the same time. */
-  shared(): ReadonlySet<string>
   /** Those that have or had a connection whose CONNECT was accepted. */
   admitted(): Iterable<Pick<ClientView, 'clientId' | 'address' | 'state' | 'certificate'>>
   /** At most `most` clients with a fault, the latest fault first. */
@@ -129,11 +127,6 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     withFaults,
     *withoutDevice() {
       for (const client of table.all()) if (seemsWithoutDevice(client)) yield viewOf(client)
-    },
-    shared() {
-      const ids = new Set<string>()
-      for (const client of table.all()) if (isShared(client, clock.now())) ids.add(client.clientId)
-      return ids
     },
     *admitted() {
       for (const client of table.all()) if (client.state !== 'refused') yield client

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createClients } from '../../../../src/ingest/broker/clients/clients.ts'
+import { createClients, isShared } from '../../../../src/ingest/broker/clients/clients.ts'
 import type { GatewayEvent } from '../../../../src/domain/event.ts'
 import type { Sender } from '../../../../src/domain/message.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
@@ -118,7 +118,7 @@ describe('what is known of clients', () => {
 
   test('two that share an id do so since the first time, and no more ten minutes after the last one', async () => {
     const { clock, events, clients } = open()
-    const shared = () => clients.shared().has('truck-7')
+    const shared = () => isShared(clients.find('truck-7')!, clock.now())
     let first = 0
     for (let count = 1; count <= 69; count += 1) {
       await clock.advance(3000)
