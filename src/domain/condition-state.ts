@@ -50,13 +50,13 @@ export type SourceRisk =
   | 'exchange_missing'
   | 'not_declared'
   | 'engine_lost_messages'
-  | 'blocked'
   | 'stream_settings'
   | 'durable_missing'
   | 'durable_differs'
   | 'durable_created'
   | 'custody_deleted'
   | 'mapping_differs'
+  | 'mapping_behind'
   | 'partition_mixed'
   | 'member_twice'
   | 'partitions_differ'
@@ -263,6 +263,8 @@ export type StateFacts = {
   }
   /** `clientIds`: its connections that take nothing. */
   MESSAGE_SOURCE_PAUSED: SourceLinks
+  /** `reason`: as RabbitMQ says it. */
+  ENGINE_BLOCKED: { messageSource: string; reason: string }
   /** `clientId`: of the connection; null for all of the source. `neverHeard`: none came since the start. */
   MESSAGE_SOURCE_SILENT: {
     messageSource: string

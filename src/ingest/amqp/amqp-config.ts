@@ -202,6 +202,7 @@ export function amqpOptions(config: AmqpBridgeConfig): AmqpOptions {
     messageBytesMax: config.max_message_bytes,
     depthEveryMs: 3000,
     nameTakenAfterMs: 60_000,
+    probeEveryMs: 10_000,
   }
 }
 

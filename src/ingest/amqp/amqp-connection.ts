@@ -37,12 +37,12 @@ type Request = {
   queue: string | null
   /** Once, for the first reason, also before it is open. Nothing comes after it. */
   ended: (fault: AmqpFault) => void
-  /** RabbitMQ takes no messages from it because of an alarm, or does again. */
-  blocked?: (isBlocked: boolean) => void
+  /** RabbitMQ takes no messages from it because of an alarm, in its words; null: it does again. */
+  blocked?: (reason: string | null) => void
 }
 
 const closeMs = 1000
-const heartbeatSeconds = 10
+export const heartbeatMs = 10_000
 /** A frame has at most what was agreed on, 128 KiB. */
 const frameBytesMax = 1024 * 1024
 const notFoundCode = 404
@@ -97,8 +97,8 @@ async function open<C extends Channel>(
     model = opened
     place.stage = 'opening'
     watch(opened, end)
-    opened.on('blocked', () => blocked?.(true))
-    opened.on('unblocked', () => blocked?.(false))
+    opened.on('blocked', (reason) => blocked?.(reason))
+    opened.on('unblocked', () => blocked?.(null))
     const channel = await channelOf(opened)
     if (isOver) return null
     const serverVersion = opened.connection.serverProperties.version
@@ -165,7 +165,7 @@ function addressOf({ vhost }: AmqpOptions, { userName, password }: AmqpCredentia
     password: userName === null ? 'guest' : (password?.reveal() ?? ''),
     // It is decoded there.
     vhost: encodeURIComponent(vhost),
-    heartbeat: heartbeatSeconds,
+    heartbeat: heartbeatMs / 1000,
     maxFrameSize: frameBytesMax,
   }
 }

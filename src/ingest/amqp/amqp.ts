@@ -10,7 +10,7 @@
 // How
 //   queue-link            one queue: connects with back-off, consumes, acknowledges, gives back
 //   topology-link.ts      declares or checks queues, exchange, bindings (queue-topology.ts); asks for depths
-//   member-name.ts        notices another gateway with the same name
+//   member-name.ts        notices another gateway with the same name, and alarms (engine-alarms.ts)
 //   amqp-connection.ts    a connection with a channel of amqplib; node-turns.ts: to which node, and when
 //   amqp-delivery.ts      a delivery as a message; topic-translation.ts: its topic
 //   distributor.ts        devices with several topics: distributes them over the queues, with publisher
@@ -29,9 +29,12 @@
 // What can go wrong, and what then happens
 //   the spool is full, the disk low   nothing is handed over. After 2 s each queue is closed once: RabbitMQ
 //                                     gives what was open to another gateway, or keeps it (`paused`)
+//   the process stood still for 20 s  what is not stored is dropped, and each queue is connected again
+//                                     (standstill.ts)
 //   a write fails                     the queue is closed, and RabbitMQ delivers again
 //   a node or the network is gone     amqplib notices by heartbeat in 30 s; the next node, then back-off
 //   RabbitMQ refuses something        a condition with its words and the command; the next try with back-off
+//   an alarm of memory or disk        RabbitMQ takes nothing of the devices: a condition (ENGINE_BLOCKED)
 //   a queue is not bound              RabbitMQ acknowledges and drops. With provision: true it is bound again
 //                                     within a minute; without, `check` and the start warn
 //   a message is too large            a dead letter, acknowledged, so that those behind it come
@@ -61,11 +64,15 @@ import { EngineLosses } from '../message-sources/engine-losses.ts'
 import { SourceRisks } from '../message-sources/source-risks.ts'
 import { emptyMessage } from '../message-sources/source-message.ts'
 import { readDelivery } from './amqp-delivery.ts'
+import { EngineAlarms } from './engine-alarms.ts'
 import { createDistributor } from './distributor.ts'
 import { createEntryStore } from './entry-store.ts'
 import { inboxQueue, parkedQueue, partitionQueues } from './queue-names.ts'
 import { createQueueLink, type QueueLink } from './queue-link/queue-link.ts'
 import { createTopicTranslation } from './topic-translation.ts'
+import { stoodStill } from './amqp-faults/amqp-faults.ts'
+import { heartbeatMs } from './amqp-connection.ts'
+import { Standstill } from './standstill.ts'
 import { createMemberName } from './queue-topology/member-name.ts'
 import type { QueueTakes } from './queue-topology/queue-depths.ts'
 import { createTopologyLink } from './queue-topology/topology-link.ts'
@@ -78,6 +85,8 @@ export type AmqpDeps = { clock: Clock; emit: Emit; random: () => number }
 
 export type AmqpBridge = MessageSource & { renew(credentials: AmqpCredentials): void }
 
+/** RabbitMQ ends a connection after two heartbeats. */
+const standstillMs = 2 * heartbeatMs
 /** A queue whose last message is younger has its consumer here. */
 const activeForMs = 30_000
 
@@ -92,24 +101,32 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
     tls: options.tls,
   }
   const topics = createTopicTranslation(options.topics)
+  const standstill = new Standstill(clock, { limitMs: standstillMs }, (stoodMs) => {
+    for (const link of links) link.fail(stoodStill(stoodMs))
+    distributor?.fail(stoodStill(stoodMs))
+  })
   const risks = new SourceRisks(deps, options.name)
+  const alarms = new EngineAlarms()
   const lost = new EngineLosses({ ...deps, risks }, options)
   const topology = createTopologyLink(
     { ...deps, risks, lost, takesOf, credentials, asked: noteRoles },
     options,
   )
-  const memberName = createMemberName({ ...deps, risks, credentials }, options)
+  const memberName = createMemberName({ ...deps, risks, alarms, credentials }, options)
   let wanted = 0
   let stopping = false
 
   const distributor =
     options.partitionBy.kind === 'device'
-      ? createDistributor({ ...deps, risks, topics, credentials, queueMissing: topology.missing }, options)
+      ? createDistributor(
+          { ...deps, alarms, standstill, topics, credentials, queueMissing: topology.missing },
+          options,
+        )
       : null
 
   const isDelivered = options.custody === 'delivered'
   const entries = isDelivered
-    ? createEntryStore({ ...deps, credentials, queueMissing: topology.missing }, options)
+    ? createEntryStore({ ...deps, alarms, credentials, queueMissing: topology.missing }, options)
     : null
 
   function start(feed: MessageFeed): void {
@@ -125,7 +142,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
         },
       }
       const link: QueueLink = createQueueLink(
-        { ...deps, feed: linkFeed, take, credentials, queueMissing: topology.missing },
+        { ...deps, feed: linkFeed, take, standstill, credentials, queueMissing: topology.missing },
         options,
         queue,
       )
@@ -215,6 +232,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
     async close() {
       stopping = true
       risks.close()
+      standstill.close()
       await Promise.all([
         topology.close(),
         distributor?.close(),
@@ -223,7 +241,10 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
         ...links.map((link) => link.close()),
       ])
     },
-    states: () => risks.states(),
+    *states() {
+      yield* risks.states()
+      yield* alarms.states(options.name)
+    },
     view: () => {
       const partitions = partitionViews()
       const inbox = topology.depthOf(inboxQueue(options.prefix))?.messages ?? null

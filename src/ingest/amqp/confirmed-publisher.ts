@@ -9,6 +9,7 @@ import type { ConfirmChannel } from 'amqplib'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import { openConfirmChannel, type AmqpConnection } from './amqp-connection.ts'
 import type { AmqpFault } from './amqp-faults/amqp-faults.ts'
+import type { EngineAlarms } from './engine-alarms.ts'
 import { createNodeTurns } from './node-turns.ts'
 import type { AmqpCredentials, AmqpOptions } from './types.ts'
 
@@ -29,8 +30,7 @@ type Deps = {
   confirmed: (count: number) => void
   /** The connection ended, or was not made. Of what was not confirmed nothing is known. */
   failed: (fault: AmqpFault, retryInMs: number) => void
-  /** An alarm of RabbitMQ: it reads nothing more until it is over. */
-  blocked: (isBlocked: boolean) => void
+  alarms: EngineAlarms
 }
 
 export function createConfirmedPublisher(
@@ -38,7 +38,7 @@ export function createConfirmedPublisher(
   options: AmqpOptions,
   label: string,
 ): ConfirmedPublisher {
-  const { clock, credentials } = deps
+  const { clock, credentials, alarms } = deps
   const turns = createNodeTurns(deps, options)
   let connection: AmqpConnection<ConfirmChannel> | null = null
   let openedAtMs = 0
@@ -47,7 +47,6 @@ export function createConfirmedPublisher(
   let firstTag = 1
   /** Confirmed out of their order: queues confirm independently of each other. */
   const early = new Set<number>()
-  let isBlocked = false
   let cancelRetry: CancelTimer = () => {}
   let stopping = false
 
@@ -65,7 +64,7 @@ export function createConfirmedPublisher(
       label,
       queue: null,
       ended,
-      blocked: setBlocked,
+      blocked: (reason) => alarms.set(label, reason),
     })
     if (made === null) return
     if (stopping) return made.close()
@@ -105,16 +104,10 @@ export function createConfirmedPublisher(
     ended(fault)
   }
 
-  function setBlocked(now: boolean): void {
-    if (isBlocked === now) return
-    isBlocked = now
-    deps.blocked(now)
-  }
-
   function ended(fault: AmqpFault): void {
     const wasOpen = connection !== null
     connection = null
-    setBlocked(false)
+    alarms.set(label, null)
     if (stopping) return
     const retryInMs = turns.failed(fault, wasOpen ? clock.monotonic() - openedAtMs : null)
     deps.failed(fault, retryInMs)
@@ -140,6 +133,7 @@ export function createConfirmedPublisher(
     async close() {
       stopping = true
       cancelRetry()
+      alarms.set(label, null)
       const made = connection
       connection = null
       await made?.close()

@@ -19,12 +19,13 @@ import { noSender } from '../../domain/message.ts'
 import type { AmqpFault } from './amqp-faults/amqp-faults.ts'
 import type { LinkView, MessageFeed, Partition } from '../message-sources/message-sources.ts'
 import { newPartition } from '../message-sources/partition.ts'
-import type { SourceRisks } from '../message-sources/source-risks.ts'
 import { redeliveredHeader, routingKeyHeader } from './amqp-delivery.ts'
+import type { EngineAlarms } from './engine-alarms.ts'
 import { createConfirmedPublisher } from './confirmed-publisher.ts'
 import type { QueueTakes } from './queue-topology/queue-depths.ts'
 import { createQueueLink } from './queue-link/queue-link.ts'
 import { inboxQueue, partitionOf, partitionQueues } from './queue-names.ts'
+import type { Standstill } from './standstill.ts'
 import type { TopicTranslation } from './topic-translation.ts'
 import type { AmqpCredentials, AmqpOptions } from './types.ts'
 
@@ -36,6 +37,8 @@ export type Distributor = {
   view(): LinkView
   outstanding(): number
   takes(): QueueTakes
+  /** Ends the connection to the inbox, and connects again. */
+  fail(fault: AmqpFault): void
   /** Messages that were distributed, since the start. */
   distributed(): number
 }
@@ -46,7 +49,8 @@ type Deps = {
   random: () => number
   topics: TopicTranslation
   credentials: AmqpCredentials
-  risks: SourceRisks
+  alarms: EngineAlarms
+  standstill: Pick<Standstill, 'look'>
   queueMissing: (queue: string | null) => void
 }
 
@@ -55,7 +59,7 @@ const lastConfirmsMs = 1000
 const never = new AbortController().signal
 
 export function createDistributor(deps: Deps, options: AmqpOptions): Distributor {
-  const { clock, emit, risks, topics } = deps
+  const { clock, emit, topics } = deps
   const { name: messageSource, member, window } = options
   const queue = inboxQueue(options.prefix)
   const queues = partitionQueues(options)
@@ -97,11 +101,6 @@ export function createDistributor(deps: Deps, options: AmqpOptions): Distributor
             act,
             retryInMs,
           })
-      },
-      blocked(isBlocked) {
-        const detail =
-          'RabbitMQ takes no messages: an alarm of memory or disk is on. Devices are not acknowledged'
-        risks.set('blocked', label, isBlocked ? { clientId: label, detail } : null)
       },
     },
     options,
@@ -185,6 +184,7 @@ export function createDistributor(deps: Deps, options: AmqpOptions): Distributor
     },
     outstanding: () => tags.length,
     takes: link.takes,
+    fail: link.fail,
     distributed: () => distributed,
   }
 }

@@ -4,6 +4,7 @@
 
 import type { Clock } from '../../std/clock.ts'
 import type { SourceCustody } from '../message-sources/types.ts'
+import type { EngineAlarms } from './engine-alarms.ts'
 import { createConfirmedPublisher } from './confirmed-publisher.ts'
 import { deadQueue, parkedQueue } from './queue-names.ts'
 import type { AmqpCredentials, AmqpOptions } from './types.ts'
@@ -18,6 +19,7 @@ type Deps = {
   clock: Clock
   random: () => number
   credentials: AmqpCredentials
+  alarms: EngineAlarms
   queueMissing: (queue: string | null) => void
 }
 
@@ -39,9 +41,6 @@ export function createEntryStore(deps: Deps, options: AmqpOptions): EntryStore {
         const failed = calls
         calls = []
         for (const { reject } of failed) reject(new Error(detail))
-      },
-      blocked(isBlocked) {
-        if (isBlocked) lastFault = 'RabbitMQ takes no messages: an alarm of memory or disk is on.'
       },
     },
     options,

@@ -51,6 +51,8 @@ export type AmqpOptions = {
   depthEveryMs: number
   /** If `member` is in use for this time, another gateway has it. */
   nameTakenAfterMs: number
+  /** How often it looks for an alarm of RabbitMQ. */
+  probeEveryMs: number
 }
 
 /** What may change while it runs: the next connection uses it. */

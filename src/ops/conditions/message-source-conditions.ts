@@ -12,6 +12,7 @@ type SourceStateCode =
   | 'MESSAGE_SOURCE_AT_RISK'
   | 'MESSAGE_SOURCE_PAUSED'
   | 'MESSAGE_SOURCE_SILENT'
+  | 'ENGINE_BLOCKED'
   | 'CUSTODY_WAITING'
   | 'CUSTODY_OUTAGE'
   | 'CUSTODY_STORE_FAILED'
@@ -60,6 +61,19 @@ export const sourceStateConditions: ConditionTable<SourceStateCode> = {
       key: links.messageSource,
       what: `${linksText(links)} takes no messages, because the gateway takes nothing in.`,
       why: 'The broker or engine keeps them now, as far as its limits allow.',
+    }),
+  },
+  ENGINE_BLOCKED: {
+    severity: 'error',
+    meaning:
+      'RabbitMQ has an alarm of memory or disk space. It takes messages of no device and acknowledges none.',
+    act:
+      'Run `rabbitmq-diagnostics alarms` at its nodes, and free memory or disk space of the node that it names. It ends ' +
+      'by itself then. What waits in the queues is still taken.',
+    cause: ({ messageSource, reason }) => ({
+      key: messageSource,
+      what: `RabbitMQ of bridge ${quote(messageSource, 64)} takes no messages: devices get no acknowledgement.`,
+      why: `It has an alarm, and says ${quote(reason, 100)}.`,
     }),
   },
   MESSAGE_SOURCE_SILENT: {
@@ -183,13 +197,14 @@ const riskActs: Record<SourceRisk, string> = {
   engine_lost_messages:
     'Find out who purges or deletes queues, durables or streams, and take that right away. Remove limits (max_msgs, ' +
     'max_age, policies) that drop what waits. Devices do not send it again. It is shown for a day.',
-  blocked: 'Free memory or disk space of the node (`rabbitmq-diagnostics alarms`).',
   stream_settings: 'Change the stream with `nats stream edit`; `check --connect` prints the command.',
   durable_missing: 'Set provision: true, or create the durable; `check --connect` prints the command.',
   durable_differs: 'Change the durable with `nats consumer edit`, or set another prefix.',
-  durable_created: 'Let devices connect after the first start of a gateway. It is shown for an hour.',
+  durable_created:
+    'Find out who deleted the durable, or let devices connect after the first start. It is shown for an hour.',
   custody_deleted: 'Find out who deleted the stream, and take that right away. It is shown for a day.',
   mapping_differs: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
+  mapping_behind: 'When all gateways have the larger number of partitions, change the account of NATS, too.',
   partition_mixed: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
   member_twice: 'Give each gateway its own `member`.',
   partition_left: 'Give all gateways the same `partitions`, or the former number until all is taken.',

@@ -1,7 +1,9 @@
 // Bridges to a real RabbitMQ 3.10 of this machine, and 4.0 where test/engines/install-engines.sh has put it.
 
 import type { Channel } from 'amqplib'
+import { readFile, writeFile } from 'node:fs/promises'
 import { Socket } from 'node:net'
+import { join } from 'node:path'
 import { connectAsync } from 'mqtt'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
@@ -491,6 +493,37 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
         await eventually(async () => (await depthOf(engine, 'poison.dead')) === 1)
       },
       longMs,
+    )
+
+    test(
+      'an alarm of RabbitMQ, which takes nothing of the devices then, is a condition until it is over',
+      async () => {
+        const alarmed = await startRabbit({ isNewer })
+        const config = join(alarmed.folder, alarmed.nodes[0]!.name, 'rabbitmq.conf')
+        const text = await readFile(config, 'utf8')
+        const options = { url: alarmed.urls[0], queue: { prefix: 'alarm', partitions: 1 } }
+        await using bridge = await openRabbitBridge(options, { probeEveryMs: 200, reconnectMaxMs: 500 })
+        await bridge.connected()
+        const alarm = () => [...bridge.world.ingest.states()].find(({ code }) => code === 'ENGINE_BLOCKED')
+        expect(alarm()).toBeUndefined()
+        // It is not ready: with an alarm it takes no client of MQTT.
+        await alarmed.stop(0)
+        await writeFile(config, `${text}vm_memory_high_watermark.absolute = 1MB\n`)
+        alarmed.start(0)
+        await eventually(() => alarm() !== undefined)
+        expect(alarm()).toMatchObject({ messageSource: 'rabbit', reason: containing('memory') })
+        // The queues are taken from meanwhile.
+        await bridge.connected()
+        await alarmed.stop(0)
+        await writeFile(config, text)
+        await alarmed.restart(0)
+        await bridge.connected()
+        await eventually(() => hasQueue(alarmed, 'alarm.member.gw-1'))
+        expect(alarm()).toBeUndefined()
+        await publishEach(alarmed, ['t/a'], ['1'])
+        await eventually(() => bridge.spool.payloads.length === 1)
+      },
+      2 * longMs,
     )
 
     // The last one: it kills the server.

@@ -6,6 +6,7 @@
 
 import { messageOf } from '../../../std/gateway-error.ts'
 import { attemptsOf, networkFault } from '../../../std/network-faults/network-faults.ts'
+import { formatDuration } from '../../../std/quantity.ts'
 import { quote } from '../../../std/quote.ts'
 import { bridgePlace } from '../../bridges/bridge-address.ts'
 import { nodeText } from '../amqp-address.ts'
@@ -139,6 +140,16 @@ export const notStored: AmqpFault = {
   reason: 'not_stored',
   detail: 'A message could not be stored.',
   act: 'Follow the condition of the spool. RabbitMQ delivers the message again.',
+}
+
+export function stoodStill(stoodMs: number): AmqpFault {
+  return {
+    reason: 'stood_still',
+    detail:
+      `The gateway stood still for ${formatDuration(stoodMs)}, longer than RabbitMQ waits for heartbeats. It may have given the ` +
+      'messages to another gateway: those that were not stored are left to it.',
+    act: 'Nothing: the bridge connects again. Find out what stopped the process: no memory, no processor time, or a debugger.',
+  }
 }
 
 export const wasSilent: AmqpFault = {

@@ -22,6 +22,7 @@ export type AmqpLossReason =
   | 'channel_closed'
   | 'connection_lost'
   | 'not_stored'
+  | 'stood_still'
   | 'silent'
 
 /** `detail` and `act` are sentences. `isRefused`: nothing listens there, as while a server restarts. */

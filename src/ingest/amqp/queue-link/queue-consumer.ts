@@ -35,7 +35,7 @@ type Deps = {
   clock: Clock
   feed: Pick<MessageFeed, 'assign' | 'revoke' | 'room'>
   take: (partition: Partition, delivery: ConsumeMessage) => void
-  /** One more came. */
+  /** One more came, and is not used yet. */
   delivered: () => void
   opened: () => void
   /** Once, for the first reason; not after close(). Nothing is acknowledged any more. */
@@ -110,7 +110,8 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     if (isOver) return
     if (delivery === null) return end(connection!.faultOf(new AmqpEnd('CANCELLED')))
     delivered()
-    if (isDiscarding) return
+    // After a standstill it may have ended by that.
+    if (isOver || isDiscarding) return
     if (waiting.length > 0 || feed.room(partition) <= 0) waiting.push(delivery)
     else take(partition, delivery)
   }

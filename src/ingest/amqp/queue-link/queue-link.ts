@@ -30,6 +30,7 @@ import { createNodeTurns } from '../node-turns.ts'
 import { createQueueConsumer, type QueueConsumer } from './queue-consumer.ts'
 import { consumerPriority } from '../queue-names.ts'
 import type { QueueTakes } from '../queue-topology/queue-depths.ts'
+import type { Standstill } from '../standstill.ts'
 import type { AmqpCredentials, AmqpOptions } from '../types.ts'
 
 export type QueueLink = {
@@ -59,6 +60,7 @@ type Deps = {
   take: (partition: Partition, delivery: ConsumeMessage) => void
   /** Read for each connection. */
   credentials: AmqpCredentials
+  standstill: Pick<Standstill, 'look'>
   /** RabbitMQ says that the queue does not exist. */
   queueMissing: (queue: string | null) => void
 }
@@ -67,7 +69,7 @@ type Deps = {
 const carefulMessages = 2000
 
 export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string): QueueLink {
-  const { clock, feed, credentials } = deps
+  const { clock, feed, credentials, standstill } = deps
   const { name: messageSource, member } = options
   const clientId = `${member}/${queue}`
   const status = createLinkStatus(deps, { messageSource, clientId })
@@ -120,7 +122,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
         clock,
         feed,
         take,
-        delivered: () => void (deliveries += 1),
+        delivered,
         opened,
         ended: (fault) => ended(made, fault),
       },
@@ -143,6 +145,11 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
   }
 
   // ---- messages
+
+  function delivered(): void {
+    deliveries += 1
+    standstill.look()
+  }
 
   function take(partition: Partition, delivery: ConsumeMessage): void {
     if (carefulFor > 0) carefulFor -= 1

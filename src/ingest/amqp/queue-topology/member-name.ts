@@ -9,7 +9,8 @@
 // notices that by heartbeat within 30 s (3.10 and 4.0 took 27 s). So a name is that of another gateway where
 // it is refused for `nameTakenAfterMs`. Where the user may not declare the queue, nothing is known of it.
 
-import type { CancelTimer, Clock } from '../../../std/clock.ts'
+import { every, type CancelTimer, type Clock } from '../../../std/clock.ts'
+import type { EngineAlarms } from '../engine-alarms.ts'
 import type { SourceRisks } from '../../message-sources/source-risks.ts'
 import { openChannel, type AmqpConnection } from '../amqp-connection.ts'
 import type { AmqpFault } from '../amqp-faults/amqp-faults.ts'
@@ -22,11 +23,17 @@ export type MemberName = {
   close(): Promise<void>
 }
 
-type Deps = { clock: Clock; random: () => number; credentials: AmqpCredentials; risks: SourceRisks }
+type Deps = {
+  clock: Clock
+  random: () => number
+  credentials: AmqpCredentials
+  risks: SourceRisks
+  alarms: EngineAlarms
+}
 
 export function createMemberName(deps: Deps, options: AmqpOptions): MemberName {
-  const { clock, credentials, risks } = deps
-  const { member, nameTakenAfterMs } = options
+  const { clock, credentials, risks, alarms } = deps
+  const { member, nameTakenAfterMs, probeEveryMs } = options
   const queue = memberQueue(options.prefix, member)
   const turns = createNodeTurns(deps, options, consumerPriority(member, queue))
   let connection: AmqpConnection | null = null
@@ -34,6 +41,9 @@ export function createMemberName(deps: Deps, options: AmqpOptions): MemberName {
   let ownSinceMs: number | null = null
   /** Monotonic: since then it is that of another connection. */
   let refusedSinceMs: number | null = null
+  /** False: the user may not write to the default exchange, so alarms are not heard. */
+  let mayProbe = true
+  let endProbes: CancelTimer = () => {}
   let cancelRetry: CancelTimer = () => {}
   let stopping = false
 
@@ -50,6 +60,7 @@ export function createMemberName(deps: Deps, options: AmqpOptions): MemberName {
       label: `${member} name`,
       queue,
       ended,
+      blocked: (reason) => alarms.set(queue, reason),
     })
     if (made === null) return
     if (stopping) return made.close()
@@ -66,6 +77,12 @@ export function createMemberName(deps: Deps, options: AmqpOptions): MemberName {
     ownSinceMs = clock.monotonic()
     refusedSinceMs = null
     setTaken(false)
+    if (mayProbe) endProbes = every(clock, probeEveryMs, () => probe(made))
+  }
+
+  /** RabbitMQ answers with its alarm, if there is one; the queue keeps nothing. */
+  function probe({ channel }: AmqpConnection): void {
+    channel.publish('', queue, Buffer.alloc(0))
   }
 
   function ended(fault: AmqpFault): void {
@@ -73,9 +90,14 @@ export function createMemberName(deps: Deps, options: AmqpOptions): MemberName {
     const openMs = ownSinceMs === null ? null : nowMs - ownSinceMs
     connection = null
     ownSinceMs = null
+    endProbes()
+    alarms.set(queue, null)
     if (stopping) return
-    // The user may not declare it: it is tried again at the next start.
-    if (fault.reason === 'access_refused') return setTaken(false)
+    if (fault.reason === 'access_refused') {
+      // The user may not declare it: it is tried again at the next start.
+      if (openMs === null) return setTaken(false)
+      mayProbe = false
+    }
     let retryInMs = turns.failed(fault, openMs)
     if (fault.reason === 'queue_locked') {
       refusedSinceMs ??= nowMs
@@ -94,6 +116,7 @@ export function createMemberName(deps: Deps, options: AmqpOptions): MemberName {
     start,
     async close() {
       stopping = true
+      endProbes()
       cancelRetry()
       await connection?.close()
       connection = null
