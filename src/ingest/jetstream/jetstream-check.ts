@@ -87,14 +87,14 @@ async function look(
   if (stream === null)
     missing.push({ name: `the stream ${options.stream}`, detail: 'It does not exist.', act: '' })
   const mapping = await probeMapping(connection, options)
-  if (mapping === 'unknown')
+  if (mapping.state === 'unknown')
     warnings.push({
       detail: 'The mapping of partitions was not checked: no probe came back.',
       act:
         'Give the user the rights for the probe (docs/engines.md, NATS). Or compare `mappings` of the account with ' +
         mappingLines(options).join(', '),
     })
-  else if (mapping !== null) fatal.push(mapping)
+  else if (mapping.finding !== null) (mapping.state === 'differs' ? fatal : warnings).push(mapping.finding)
   for (let partition = 0; partition < options.partitions; partition += 1) {
     const info = await jsm.consumers.info(options.stream, durableName(options, partition)).catch(ifMissing)
     if (info === null)

@@ -141,11 +141,11 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
   async function prepare(connection: Connection): Promise<void> {
     report.stream(streamFindings(await ensureStream(connection, options), options))
     await ensureBucket(connection, options)
+    // Before the durables: what was missing for nobody is no loss.
+    report.mapping(await probeMapping(connection, options))
     await partitions.ensureDurables(connection)
     // The user needs no right to look beyond its own.
     report.left(await durablesBeyond(connection, options).catch(() => null))
-    const mapping = await probeMapping(connection, options)
-    report.mapping(mapping === 'unknown' ? null : mapping)
     await parking?.ensure(connection)
   }
 

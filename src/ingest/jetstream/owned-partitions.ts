@@ -79,7 +79,10 @@ export function createOwnedPartitions(
         },
         read: createMessageReader(options, partition, {
           refused: report.refusedMessage,
-          watch: createMappingWatch(options, partition, (finding) => report.mixed(partition, finding)),
+          watch: createMappingWatch(options, partition, {
+            report: (finding) => report.mixed(partition, finding),
+            mapped: report.mapped,
+          }),
         }),
         ownedUntilMs: members.ownedUntilMs,
         taken: link.brought,
@@ -124,7 +127,8 @@ export function createOwnedPartitions(
       const { state } = await connection.jsm.streams.info(options.stream)
       await createDurable(connection, options, partition)
       // NATS numbers also what it did not store.
-      if (!seen.has(partition) && state.last_seq > state.messages) report.created(partition)
+      const wasThere = seen.has(partition)
+      if (wasThere || state.last_seq > state.messages) report.created(partition, wasThere)
     }
     report.missing(partition, !isThere && !creates)
     if (isThere || creates) seen.add(partition)

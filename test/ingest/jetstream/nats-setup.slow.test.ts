@@ -23,6 +23,9 @@ const users = (permissions = '') =>
   `authorization { users: [ { user: gw, password: right${permissions === '' ? '' : `, permissions: ${permissions}`} }, { user: other, password: other } ] }`
 
 const lines = (...more: string[]): NatsOptions => ({ lines: [...mappings, ...more] })
+const mappingsTo = (partitions: number) => [
+  `mappings { "t.*": "gw.{{partition(${partitions},1)}}.t.{{wildcard(1)}}" }`,
+]
 const right = { username: 'gw', password: 'right' }
 
 function check({ urls }: Pick<Engine, 'urls'>, more: Record<string, unknown> = {}) {
@@ -128,9 +131,9 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     [[], /does not map the subject t\./],
     [
       ['mappings { "t.*": "gw.{{partition(8,1)}}.t.{{wildcard(1)}}" }'],
-      /to the partition \d, and .*\(4\) say \d/,
+      /to 8 partitions, and this gateway has 4\. Where the durables gw-4 to gw-7 do not exist, .* lost/,
     ],
-    [['mappings { "t.*": "gw.0.t.{{wildcard(1)}}" }'], /to the partition 0, and/],
+    [['mappings { "t.*": "gw.9.t.{{wildcard(1)}}" }'], /to the partition 9, and .*\(4\) say \d/],
   ])('mappings of the account: %j', async (given, detail) => {
     const engine = await startNats({ lines: given })
     await using member = await openMember(engine, { topics: ['t/{device}'] })
@@ -277,10 +280,63 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     await eventually(() => isSafe(member, 'mapping_differs'))
     await reload(mappings.map((line) => line.replace('partition(4', 'partition(8')))
     await eventually(() => found().length === 1)
-    expect(found()[0]).toMatch(/to the partition \d, and `topics` and `partitions` \(4\) say \d$/)
+    expect(found()[0]).toMatch(/to 8 partitions, and this gateway has 4\. /)
     await reload([])
     await eventually(() => /does not map/.test(found()[0] ?? ''))
     expect(member.events('message_source_connected')).toHaveLength(1)
+  })
+
+  test('more partitions while devices publish: the gateways first, then the account, and nothing is lost', async () => {
+    const engine = await startNats({ lines: mappingsTo(4) })
+    const path = join(engine.folder, 'a.conf')
+    const config = await readFile(path, 'utf8')
+    const gateway = (member: string, partitions: number) =>
+      openMember(
+        engine,
+        { member, topics: ['t/{device}'], durables: { prefix: 'gw', partitions } },
+        { times: { lookEveryMs: 200 } },
+      )
+    const sent: string[] = []
+    const over = new AbortController()
+    const device = await openDevice(engine.nodes[0]!.mqttPort)
+    const publishing = async () => {
+      for (let n = 0; !over.signal.aborted; n += 1) {
+        const text = `${n % 40}:${n}`
+        sent.push(...(await publishAll(device, [{ topic: `t/truck-${n % 40}`, text }])))
+      }
+    }
+    await using former = await gateway('gw-a', 4)
+    await eventually(() => former.active() === 4)
+    const published = publishing()
+    await eventually(() => former.texts().length > 100)
+    // The next version of the config, gateway after gateway. It waits for the last one with 4.
+    await using next = await gateway('gw-b', 8)
+    await eventually(() => atRisk(next, 'partitions_differ').length === 1)
+    await former.world.ingest.close()
+    await eventually(() => next.active() === 8 && next.texts().length > 100)
+    expect(atRisk(next, 'mapping_behind')).toMatchObject([
+      {
+        detail: like(/to 4 partitions, and this gateway has 8\. Nothing is lost/),
+        act: like(/partition\(8,1\)/),
+      },
+    ])
+    await writeFile(path, config.replace('partition(4', 'partition(8'))
+    process.kill(engine.pid(0)!, 'SIGHUP')
+    await eventually(() => isSafe(next, 'mapping_behind'))
+    const before = next.texts().length
+    await eventually(() => next.texts().length > before + 200)
+    over.abort()
+    await published
+    device.end(true)
+    await eventually(() => former.texts().length + next.texts().length >= sent.length)
+    const taken = [...former.texts(), ...next.texts()]
+    expect(taken.toSorted()).toEqual(sent.toSorted())
+    for (const truck of Array.from({ length: 40 }, (_, index) => `${index}:`)) {
+      const numbers = taken.filter((text) => text.startsWith(truck)).map((text) => Number(text.split(':')[1]))
+      expect(numbers).toEqual(numbers.toSorted((one, other) => one - other))
+    }
+    for (const risk of ['durable_created', 'mapping_differs', 'partition_mixed', 'engine_lost_messages'])
+      expect(atRisk(next, risk)).toEqual([])
   })
 
   test('what is deleted while the gateway runs comes back, and what was lost with it is said', async () => {
@@ -438,7 +494,7 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
       await nats.jsm.consumers.delete(mqttStream, 'gw-0')
       await eventually(() => details(first).length === 1)
       expect(details(first)[0]).toMatch(
-        /gw-0 was missing and was created\. It was deleted while the gateway ran/,
+        /gw-0 was missing and was created\. It was deleted while the gateway ran: NATS has acknowledged/,
       )
     }
     await nats.jsm.consumers.delete(mqttStream, 'gw-0')
@@ -446,7 +502,7 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     await using second = await openMember(engine, { member: 'gw-b' })
     await eventually(() => details(second).length === 1)
     expect(details(second)[0]).toMatch(
-      /gw-0 was missing and was created\. Devices had published 2 messages that NATS/,
+      /gw-0 was missing and was created\. Devices had published before: NATS has acknowledged/,
     )
     device.end(true)
   })

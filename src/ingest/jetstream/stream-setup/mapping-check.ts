@@ -12,7 +12,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Connection } from '../nats-connection.ts'
 import { filterSubject, mappingLines, partitionOf, topicOf, type PartitionLayout } from '../nats-subjects.ts'
-import type { SetupFinding } from './stream-setup.ts'
+import { partitionsMax, type SetupFinding } from './stream-setup.ts'
 import { mqttStream } from '../types.ts'
 
 const probesOfFilter = 8
@@ -21,13 +21,19 @@ const probe = `gateway-probe-${randomBytes(4).toString('hex')}`
 /** After NATS has answered a PING that followed the last one. */
 const probeMs = 500
 
-/** Null where it is in order; `unknown`: no probe came back, because the user has no right to them. */
-export async function probeMapping(
-  { nc }: Connection,
-  layout: PartitionLayout,
-): Promise<SetupFinding | 'unknown' | null> {
-  if (layout.partitions === 1 || layout.stream !== mqttStream) return null
+export type MappingFound = {
+  /** Number of partitions of the account; null where none fits, or no probe came back. */
+  mapped: number | null
+  /** `unknown`: no probe came back, because the user has no right to them. */
+  state: 'in_order' | 'unknown' | 'differs' | 'behind'
+  /** Null where it is in order or unknown. */
+  finding: SetupFinding | null
+}
+
+export async function probeMapping({ nc }: Connection, layout: PartitionLayout): Promise<MappingFound> {
   const { prefix, partitions } = layout
+  if (partitions === 1 || layout.stream !== mqttStream)
+    return { mapped: null, state: 'in_order', finding: null }
   const sent = layout.topics.flatMap(({ filter }) =>
     Array.from({ length: probesOfFilter }, (_, number) => probeSubject(filter, `${probe}-${number}`)),
   )
@@ -48,29 +54,66 @@ export async function probeMapping(
   } finally {
     for (const subscription of subscriptions) subscription.unsubscribe()
   }
-  if (came.size === 0) return 'unknown'
-  const lines = `mappings { ${mappingLines(layout).join(', ')} }`
-  for (const subject of sent) {
-    const topic = topicOf(subject)
-    const wanted = partitionOf(topic, layout)
+  return came.size === 0
+    ? { mapped: null, state: 'unknown', finding: null }
+    : judgeMapping(sent, came, layout)
+}
+
+/** `came`: the subjects under which the probes came out. */
+export function judgeMapping(
+  sent: readonly string[],
+  came: ReadonlySet<string>,
+  layout: PartitionLayout,
+): MappingFound {
+  const { prefix, partitions } = layout
+  const numberOf = (subject: string) => {
     const found = [...came].find((other) => other.startsWith(`${prefix}.`) && other.endsWith(`.${subject}`))
-    const number = Number(found?.split('.')[1])
-    if (found === undefined && came.has(subject))
-      return {
-        detail: `NATS does not map the subject ${subject} to a partition. It acknowledges such messages and stores none`,
-        act: `Add to the account in nats-server, and reload it: ${lines}`,
-      }
-    if (found !== undefined && number !== wanted)
-      return {
-        detail:
-          `NATS maps the subject ${subject} to the partition ${found.split('.')[1]}, and \`topics\` and \`partitions\` ` +
-          `(${partitions}) say ${wanted}`,
-        act:
-          'If the other gateways have another number, correct `durables.partitions` here. Otherwise correct the account ' +
-          `in nats-server, and reload it: ${lines}`,
-      }
+    return found === undefined ? null : Number(found.split('.')[1])
   }
-  return null
+  const lines = `mappings { ${mappingLines(layout).join(', ')} }`
+  const fits = (number: number) =>
+    sent.every(
+      (subject) => numberOf(subject) === partitionOf(topicOf(subject), { ...layout, partitions: number }),
+    )
+  const numbers = Array.from({ length: partitionsMax }, (_, index) => index + 1)
+  const mapped = fits(partitions) ? partitions : (numbers.find(fits) ?? null)
+  if (mapped === partitions) return { mapped, state: 'in_order', finding: null }
+  const differs = (detail: string, act: string): MappingFound => ({
+    mapped,
+    state: 'differs',
+    finding: { detail, act },
+  })
+  if (mapped !== null && mapped > partitions)
+    return differs(
+      `NATS maps the devices to ${mapped} partitions, and this gateway has ${partitions}. Where the durables ` +
+        `${prefix}-${partitions} to ${prefix}-${mapped - 1} do not exist, NATS acknowledges their messages to the devices and ` +
+        'stores none: they are lost',
+      `Set the former lines in the account of nats-server now, and reload it: ${lines}. Then give all gateways ` +
+        `\`durables.partitions\`: ${mapped}, and change the account last.`,
+    )
+  if (mapped !== null)
+    return {
+      mapped,
+      state: 'behind',
+      finding: {
+        detail: `NATS maps the devices to ${mapped} partitions, and this gateway has ${partitions}. Nothing is lost by that`,
+        act:
+          `When all gateways have \`durables.partitions\`: ${partitions}, replace the lines in the account of nats-server, and ` +
+          `reload it: ${lines}`,
+      },
+    }
+  const wrong = sent.find((subject) => numberOf(subject) !== partitionOf(topicOf(subject), layout)) ?? ''
+  const found = numberOf(wrong)
+  return found === null
+    ? differs(
+        `NATS does not map the subject ${wrong} to a partition. It acknowledges such messages and stores none`,
+        `Add to the account in nats-server, and reload it: ${lines}`,
+      )
+    : differs(
+        `NATS maps the subject ${wrong} to the partition ${found}, and \`topics\` and \`partitions\` (${partitions}) say ` +
+          `${partitionOf(topicOf(wrong), layout)}`,
+        `Correct the account in nats-server, and reload it: ${lines}`,
+      )
 }
 
 function probeSubject(filter: string, device: string): string {
@@ -87,11 +130,11 @@ const calmMessages = 500
 
 export type MappingWatch = (topic: string) => void
 
-/** Compares messages of one partition. */
+/** Compares messages of one partition. `mapped`: the number of partitions of the account; null: not known. */
 export function createMappingWatch(
   layout: PartitionLayout,
   partition: number,
-  report: (finding: SetupFinding | null) => void,
+  { report, mapped }: { report: (finding: SetupFinding | null) => void; mapped: () => number | null },
 ): MappingWatch {
   let messages = 0
   let inOrder = calmMessages
@@ -103,7 +146,9 @@ export function createMappingWatch(
     if (wanted === null || layout.partitions === 1) return
     inOrder += 1
     if (inOrder === calmMessages) report(null)
-    if (wanted === partition) return
+    // While the number of partitions grows, the account is behind for a time.
+    const behind = partitionOf(topic, { ...layout, partitions: mapped() ?? layout.partitions })
+    if (wanted === partition || behind === partition) return
     inOrder = 0
     report({
       detail:

@@ -9,6 +9,7 @@ import { durableName } from '../nats-subjects.ts'
 import { parkingName } from '../jetstream-parking/parking-streams.ts'
 import { SourceRisks } from '../../message-sources/source-risks.ts'
 import type { CustodyQueue } from '../../message-sources/types.ts'
+import type { MappingFound } from './mapping-check.ts'
 import { addCommand, type SetupFinding } from './stream-setup.ts'
 import { mqttStream, type JetStreamOptions } from '../types.ts'
 
@@ -17,13 +18,18 @@ export type SetupReport = {
   durable(partition: number, finding: SetupFinding | null): void
   missing(partition: number, isMissing: boolean): void
   isMissingDurable(error: unknown): boolean
-  /** It was not there when the gateway started, and was created; devices had published before. */
-  created(partition: number): void
+  /**
+   * It was not there and was created. `wasThere`: before, while the gateway ran; else devices had published
+   * before.
+   */
+  created(partition: number, wasThere: boolean): void
   /** Of custody `delivered`. */
   parking(findings: { missing: readonly SetupFinding[]; different: readonly SetupFinding[] }): void
   /** Of custody, too: it was deleted while the gateway ran. */
   parkingCreated(queue: CustodyQueue): void
-  mapping(finding: SetupFinding | null): void
+  mapping(found: MappingFound): void
+  /** Number of partitions of the account; null: not known. */
+  mapped(): number | null
   /** Durables beyond the number of partitions. */
   left(finding: SetupFinding | null): void
   mixed(partition: number, finding: SetupFinding | null): void
@@ -46,6 +52,7 @@ export function createSetupReport({ clock }: { clock: Clock }, options: JetStrea
   const { member: clientId, stream } = options
   const found = new SourceRisks({ clock }, options.name)
   let failingSinceMs: number | null = null
+  let mapped: number | null = null
 
   function report(risk: SourceRisk, about: string, finding: SetupFinding | null): void {
     found.set(risk, about, finding === null ? null : { clientId, ...finding })
@@ -80,11 +87,14 @@ export function createSetupReport({ clock }: { clock: Clock }, options: JetStrea
           : null,
       ),
     isMissingDurable: (error) => apiCode(error) === notFound.consumer,
-    created(partition) {
+    created(partition, wasThere) {
+      // The account does not map to it yet: it was missing for nobody.
+      if (mapped !== null && partition >= mapped) return
+      const since = wasThere ? 'It was deleted while the gateway ran' : 'Devices had published before'
       const what =
         stream === mqttStream
-          ? 'Devices had published before: NATS has acknowledged what came in this partition meanwhile, and stored none of it'
-          : 'It begins with the first message that the stream has'
+          ? `${since}: NATS has acknowledged what came in this partition meanwhile, and stored none of it`
+          : `${since}. It begins with the first message that the stream has`
       found.happened(
         'durable_created',
         nameOf(partition),
@@ -92,8 +102,8 @@ export function createSetupReport({ clock }: { clock: Clock }, options: JetStrea
           clientId,
           detail: `The durable ${nameOf(partition)} was missing and was created. ${what}`,
           act:
-            'Nothing more is lost from now on. Find out why it was missing: devices published before the first start of ' +
-            'a gateway, or it was deleted while none ran. It is shown for an hour.',
+            'Nothing more is lost from now on. Find out why it was missing: it was deleted, or devices published before ' +
+            'the first start of a gateway. It is shown for an hour.',
         },
         createdForMs,
       )
@@ -109,7 +119,12 @@ export function createSetupReport({ clock }: { clock: Clock }, options: JetStrea
         act: 'Find out who deleted it, and take that right away. It is shown for a day.',
       })
     },
-    mapping: (finding) => report('mapping_differs', clientId, finding),
+    mapping({ state, finding, mapped: number }) {
+      mapped = number
+      report('mapping_differs', clientId, state === 'differs' ? finding : null)
+      report('mapping_behind', clientId, state === 'behind' ? finding : null)
+    },
+    mapped: () => mapped,
     left: (finding) => report('partition_left', clientId, finding),
     mixed: (partition, finding) => report('partition_mixed', nameOf(partition), finding),
     nameTaken: (isTaken) =>

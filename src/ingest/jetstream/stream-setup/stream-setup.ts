@@ -155,7 +155,7 @@ export async function createDurable(
 }
 
 /** As many as the config allows. */
-const partitionsMax = 64
+export const partitionsMax = 64
 
 /** Durables of a larger number of partitions whose messages no gateway takes; null: there is none. */
 export async function durablesBeyond({ jsm }: Connection, layout: Layout): Promise<SetupFinding | null> {
