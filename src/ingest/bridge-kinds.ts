@@ -4,14 +4,14 @@
 //   amqp amqps           RabbitMQ             amqp/
 //   nats nats+tls        NATS JetStream       jetstream/
 //
-// Outside of its folder a bridge is known by what all kinds have: name, kind, `topics` as filters of MQTT,
-// user name, password and certificate. The clients, which take 3 MB, are loaded for a bridge that needs them.
+// Each kind is a row of `kinds`. Outside of its folder a bridge is known by what all kinds have: name, kind,
+// `topics` as filters of MQTT, user name, password and certificate. The clients, which take 3 MB, are loaded
+// for a bridge that needs them.
 
 import { z } from 'zod'
 import type { Clock } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import { embeddedBrokerName } from '../domain/message.ts'
-import { assertNever } from '../std/assert.ts'
 import { nodesText } from './amqp/amqp-address.ts'
 import type { AmqpOptions } from './amqp/amqp.ts'
 import { amqpBridgeSchema, amqpOptions, amqpWarnings } from './amqp/amqp-config.ts'
@@ -27,7 +27,8 @@ import {
 import type { JetStreamOptions } from './jetstream/jetstream.ts'
 import { jetstreamBridgeSchema, jetstreamOptions, jetstreamWarnings } from './jetstream/jetstream-config.ts'
 import { urlsText } from './jetstream/nats-address.ts'
-import type { SourceEntry } from './message-sources/message-sources.ts'
+import type { MessageSource, SourceEntry } from './message-sources/message-sources.ts'
+import type { BridgeKind } from './message-sources/types.ts'
 
 const bridgeSchema = z.union([mqttBridgeSchema, amqpBridgeSchema, jetstreamBridgeSchema])
 
@@ -59,70 +60,65 @@ export const bridgesSchema = z
 
 export type AnyBridgeConfig = z.output<typeof bridgeSchema>
 
-export type AnyBridgeOptions = BridgeOptions | AmqpOptions | JetStreamOptions
+type Options = { mqtt: BridgeOptions; amqp: AmqpOptions; jetstream: JetStreamOptions }
 
-export function anyBridgeOptions(config: AnyBridgeConfig): AnyBridgeOptions {
-  switch (config.kind) {
-    case 'mqtt':
-      return bridgeOptions(config)
-    case 'amqp':
-      return amqpOptions(config)
-    case 'jetstream':
-      return jetstreamOptions(config)
-    default:
-      return assertNever(config)
-  }
+export type AnyBridgeOptions = Options[BridgeKind]
+
+type BridgeDeps = { clock: Clock; emit: Emit; random: () => number }
+
+/** What the rest of the gateway asks of a kind. */
+type Kind<Config, Opts> = {
+  options(this: void, config: Config): Opts
+  /** What a valid bridge allows and a person should know. */
+  warnings(this: void, config: Config, isLoopback: (host: string) => boolean): BridgeWarning[]
+  /** The addresses as a person writes them, without user and password. */
+  address(this: void, config: Config): string
+  /** Tries it for `check --connect`; takes no message. */
+  check(this: void, config: Config, stop: AbortSignal): Promise<BridgeFinding>
+  /** `renew`: takes other credentials for its next connection. */
+  open(this: void, deps: BridgeDeps, options: Opts): Promise<MessageSource & { renew(options: Opts): void }>
 }
 
-export function anyBridgeWarnings(
-  config: AnyBridgeConfig,
-  isLoopback: (host: string) => boolean,
-): BridgeWarning[] {
-  switch (config.kind) {
-    case 'mqtt':
-      return bridgeWarnings(config, isLoopback)
-    case 'amqp':
-      return amqpWarnings(config, isLoopback)
-    case 'jetstream':
-      return jetstreamWarnings(config, isLoopback)
-    default:
-      return assertNever(config)
-  }
+const kinds: {
+  [Each in BridgeKind]: Kind<Extract<AnyBridgeConfig, { kind: Each }>, Options[Each]>
+} = {
+  mqtt: {
+    options: bridgeOptions,
+    warnings: bridgeWarnings,
+    address: ({ url }) => urlText(url),
+    check: async (...asked) => (await import('./bridges/bridges.ts')).checkBridge(...asked),
+    open: async (...given) => (await import('./bridges/bridges.ts')).createMqttBridge(...given),
+  },
+  amqp: {
+    options: amqpOptions,
+    warnings: amqpWarnings,
+    address: ({ url }) => nodesText(url),
+    check: async (...asked) => (await import('./amqp/amqp.ts')).checkAmqpBridge(...asked),
+    open: async (...given) => (await import('./amqp/amqp.ts')).createAmqpBridge(...given),
+  },
+  jetstream: {
+    options: jetstreamOptions,
+    warnings: jetstreamWarnings,
+    address: (config) => urlsText(jetstreamOptions(config)),
+    check: async (...asked) => (await import('./jetstream/jetstream-check.ts')).checkJetStream(...asked),
+    open: async (...given) => (await import('./jetstream/jetstream.ts')).createJetStreamBridge(...given),
+  },
 }
 
-/** The addresses as a person writes them, without user and password. */
-export function addressText(config: AnyBridgeConfig): string {
-  switch (config.kind) {
-    case 'mqtt':
-      return urlText(config.url)
-    case 'amqp':
-      return nodesText(config.url)
-    case 'jetstream':
-      return urlsText(jetstreamOptions(config))
-    default:
-      return assertNever(config)
-  }
+/** The row of a config or of its options. The compiler does not see that both have the same kind. */
+function kindOf({ kind }: { kind: BridgeKind }): Kind<AnyBridgeConfig, AnyBridgeOptions> {
+  return kinds[kind]
 }
 
-/** Tries a bridge for `check --connect`; takes no message. */
-export async function checkAnyBridge(config: AnyBridgeConfig, stop: AbortSignal): Promise<BridgeFinding> {
-  switch (config.kind) {
-    case 'mqtt': {
-      const { checkBridge } = await import('./bridges/bridges.ts')
-      return checkBridge(config, stop)
-    }
-    case 'amqp': {
-      const { checkAmqpBridge } = await import('./amqp/amqp.ts')
-      return checkAmqpBridge(config, stop)
-    }
-    case 'jetstream': {
-      const { checkJetStream } = await import('./jetstream/jetstream-check.ts')
-      return checkJetStream(config, stop)
-    }
-    default:
-      return assertNever(config)
-  }
-}
+export const anyBridgeOptions = (config: AnyBridgeConfig) => kindOf(config).options(config)
+
+export const anyBridgeWarnings = (config: AnyBridgeConfig, isLoopback: (host: string) => boolean) =>
+  kindOf(config).warnings(config, isLoopback)
+
+export const addressText = (config: AnyBridgeConfig) => kindOf(config).address(config)
+
+export const checkAnyBridge = async (config: AnyBridgeConfig, stop: AbortSignal) =>
+  kindOf(config).check(config, stop)
 
 /** What a broker of MQTT can do, for the draft of a bridge; null where none of the versions is accepted. */
 export async function brokerAbilities(
@@ -135,29 +131,10 @@ export async function brokerAbilities(
 /** A message source that takes other credentials for its next connection. */
 export type BridgeEntry = SourceEntry & { renew(options: AnyBridgeOptions): void }
 
-export async function openBridge(
-  deps: { clock: Clock; emit: Emit; random: () => number },
-  options: AnyBridgeOptions,
-): Promise<BridgeEntry> {
-  const { silentAfterMs, unheardAfterMs } = options
-  const silence = { silentAfterMs, unheardAfterMs }
-  switch (options.kind) {
-    case 'mqtt': {
-      const { createMqttBridge } = await import('./bridges/bridges.ts')
-      const source = createMqttBridge(deps, options)
-      return { source, ...silence, renew: (next) => next.kind === 'mqtt' && source.renew(next) }
-    }
-    case 'amqp': {
-      const { createAmqpBridge } = await import('./amqp/amqp.ts')
-      const source = createAmqpBridge(deps, options)
-      return { source, ...silence, renew: (next) => next.kind === 'amqp' && source.renew(next) }
-    }
-    case 'jetstream': {
-      const { createJetStreamBridge } = await import('./jetstream/jetstream.ts')
-      const source = createJetStreamBridge(deps, options)
-      return { source, ...silence, renew: (next) => next.kind === 'jetstream' && source.renew(next) }
-    }
-    default:
-      return assertNever(options)
-  }
+export async function openBridge(deps: BridgeDeps, options: AnyBridgeOptions): Promise<BridgeEntry> {
+  const { silentAfterMs, unheardAfterMs, kind } = options
+  const source = await kindOf(options).open(deps, options)
+  // Another kind needs a restart.
+  const renew = (next: AnyBridgeOptions) => void (next.kind === kind && source.renew(next))
+  return { source, silentAfterMs, unheardAfterMs, renew }
 }
