@@ -121,10 +121,6 @@ const commands: Record<string, Entry> = {
     summary: 'Publish messages of simulated vehicles to a broker.',
     load: async () => (await import('./simulate-command.ts')).simulateCommand,
   },
-  capacity: {
-    summary: 'Print what RabbitMQ or NATS and the gateways behind it need for a number of vehicles.',
-    load: async () => (await import('./capacity-command/capacity-command.ts')).capacityCommand,
-  },
   'support-bundle': {
     summary: 'Write one archive for a person who helps: status, config, log, metrics, without secrets.',
     load: async () =>

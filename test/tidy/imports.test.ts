@@ -24,7 +24,6 @@ const mayImport: Record<string, readonly string[]> = {
   alerts: ['storage', 'delivery', 'ops'],
   config: ['ingest', 'mapping', 'spool', 'delivery', 'ledger', 'ops', 'alerts'],
   simulate: [],
-  capacity: [],
   learn: ['mapping'],
   sandbox: [],
   app: [
@@ -55,7 +54,6 @@ const mayImport: Record<string, readonly string[]> = {
     'sandbox',
     'simulate',
     'learn',
-    'capacity',
   ],
   'main.ts': ['cli'],
 }
