@@ -3,8 +3,10 @@
 
 import { assert } from '../../std/assert.ts'
 import type { StoreOp } from '../../storage/storage.ts'
-import { startBytesAt, type Finding } from '../chunk-log/chunk-log.ts'
-import { seqKey, table } from '../chunk-log/key-layout.ts'
+import { gapPayloadsMax, gapRecord, readChunk } from '../chunk-log/chunk-codec.ts'
+import { readRun, startBytesAt, type Finding } from '../chunk-log/chunk-log.ts'
+import { seqKey, seqRange, table } from '../chunk-log/key-layout.ts'
+import type { SeqRange } from '../chunk-log/lane-book.ts'
 import { addSettled, chunkDeleted, putTotals, setHead, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
 import { deleteClaim, setClaim } from '../chunk-log/lane-claims.ts'
 import type { Session, SpoolState } from '../session-state.ts'
@@ -45,6 +47,52 @@ export async function stepOver(
     },
     committed: () => count(session, damages),
   })
+}
+
+/**
+ * Counts what cannot be read among the pending payloads behind the known ones, and leaves a gap there. Of a
+ * hole that the head of the lane has reached, only the rest.
+ */
+export async function setAsideAhead(session: Session, lane: Lane, hole: SeqRange): Promise<void> {
+  const { store, committer } = session
+  const setting = lane.sealing.then(async () => {
+    // No seal runs, and none begins before this ends.
+    const range = { fromSeq: Math.max(hole.firstSeq, lane.refsEnd), untilSeq: hole.endSeq }
+    if (range.fromSeq >= range.untilSeq) return
+    const found = await readRun(store, lane.id, { ...range, bytesMax: Infinity })
+    // The key of a chunk of 0.1.0 is not covered by its checksum: it can be any number away.
+    const damages = found
+      .filter((finding) => finding.kind === 'damaged')
+      .filter(({ firstSeq, endSeq }) => endSeq - firstSeq <= gapPayloadsMax)
+    const startBytes = await endBytesBefore(session, lane, range.fromSeq)
+    report(session, lane, damages)
+    await committer.commit({
+      prepare(ops) {
+        for (const damage of damages) {
+          const { firstSeq, endSeq } = damage
+          const key = seqKey(table.chunks, lane.id, firstSeq)
+          moveToDamaged(lane, damage, ops)
+          lane.gapPayloads += endSeq - firstSeq
+          ops.push({ type: 'put', key, value: gapRecord(key, endSeq - firstSeq, startBytes) })
+        }
+        putTotals(lane, ops)
+      },
+      committed: () => count(session, damages),
+    })
+  })
+  lane.sealing = setting.catch(() => undefined)
+  await setting
+}
+
+/** Payload bytes of the lane up to the end of what precedes a number. */
+async function endBytesBefore({ store }: SpoolState, lane: Lane, seq: number): Promise<number> {
+  const before = seqRange(table.chunks, lane.id, 0, seq)
+  for await (const page of store.pages(before, { reverse: true, limit: 1 }))
+    for (const [key, value] of page) {
+      const chunk = readChunk(key, value)
+      if (chunk !== null) return chunk.startBytes + chunk.bytes
+    }
+  return lane.sealBytes
 }
 
 async function endBytesOf({ store }: SpoolState, lane: Lane, seq: number): Promise<number> {

@@ -142,6 +142,9 @@ export function finishChunk(builder: ChunkBuilder, committedAt: EpochMs, startBy
   return { kind: 'chunk', count, committedAt, startBytes, bytes, value, buffer, use: 'unread' }
 }
 
+/** What its field has room for. */
+export const gapPayloadsMax = 2 ** 32 - 1
+
 /** The record of a gap of `count` missing payloads, behind `startBytes` of the lane. */
 export function gapRecord(key: Buffer, count: number, startBytes: number): Buffer {
   const { value } = finishChunk({ ...newChunkBuilder(0), count }, 0, startBytes)

@@ -47,6 +47,14 @@ export function compareWithMark(found: FoundMark, numbers: FoundNumbers): MarkCo
   return { kind: 'compared', mark, writes: Math.max(0, writes), lanes }
 }
 
+/** `deleted`: it had the lane, and all of it was settled. Null: the mark says nothing about it. */
+export function markedLane(mark: Mark | null, lane: LaneId): MarkedLane | 'deleted' | null {
+  if (mark === null) return null
+  const known = mark.lanes.find(({ id }) => id === lane)
+  if (known !== undefined) return known
+  return mark.lanesLeftOut === 0 && lane < mark.nextLane ? 'deleted' : null
+}
+
 export function missingPayloads(lanes: readonly MissingLane[]): number {
   return lanes.reduce((sum, { payloads }) => sum + payloads, 0)
 }

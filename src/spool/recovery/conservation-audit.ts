@@ -1,9 +1,11 @@
 // conservation-audit.ts: counts lanes, shelves, dead letters and state from their records, and reports where
 // the totals disagree (invariant 6). Totals of kept messages and dead letters are corrected then, and what is
-// missing is counted: it is reported once and not at every start.
+// missing is counted: it is reported once and not at every start. Pending payloads that are missing or
+// damaged are counted now, and not when the head of their lane gets there, which can be days later.
 
 import type { EventOf } from '../../domain/event.ts'
 import type { StoreOp } from '../../storage/storage.ts'
+import { setAsideAhead } from '../batches/damage-quarantine.ts'
 import { isCorruption } from '../chunk-log/damage-scan.ts'
 import { countDeadLetters, putDeadLetterTotals } from '../kept/dead-letter-table.ts'
 import { correctShelf } from '../kept/message-shelf.ts'
@@ -22,9 +24,11 @@ export async function audit(session: Session, signal: AbortSignal): Promise<void
   for (const shelf of shelves.values()) await auditShelf(shelf)
   for (const lane of lanes.values()) {
     const count = await walked(walkableLane(lane))
-    if (count === null || count.appended === count.settled + count.open) continue
-    const { appended, settled, open } = count
-    emit({ kind: 'conservation_broken', lane: lane.id, appended, settled, open })
+    if (count === null) continue
+    const { appended, settled, open, holes } = count
+    if (appended !== settled + open)
+      emit({ kind: 'conservation_broken', lane: lane.id, appended, settled, open })
+    for (const hole of holes) if (!signal.aborted) await setAsideAhead(session, lane, hole)
   }
   await auditState()
 

@@ -20,8 +20,8 @@ import type { MarkedLane } from '../high-water-mark/high-water-mark.ts'
 import type { SpoolState } from '../session-state.ts'
 import type { FoundLanes } from './lane-recovery.ts'
 import { addGap, raiseNumbers } from './missing-writes.ts'
-import { recountLane, type LostTotals } from './lane-recount.ts'
-import { reportUnreadable } from './repair.ts'
+import { recountLane, type LostTotals, type Recount } from './lane-recount.ts'
+import { reportUnreadable, setBadAside } from './repair.ts'
 import { setMisplacedAside } from './table-records.ts'
 
 /** The last chunk of a lane as it is on the disk. */
@@ -33,8 +33,8 @@ export type LaneEnd = {
   damaged: number[]
   /** A block behind that cannot be read. */
   isUnreadable: boolean
-  /** The totals were lost, and so many open payloads were found. What is not open is unexplained. */
-  recounted: number | null
+  /** Null unless the totals were lost. */
+  recount: Recount | null
 }
 
 /** More payloads than one chunk can hold, or an unreadable part of a table. */
@@ -61,14 +61,10 @@ export async function readNumbers(
     lane.nextSeq = Math.max(record?.nextSeq ?? 0, end.seq, claimEnds.get(lane.id) ?? 0)
     lane.nextBytes = Math.max(record?.nextBytes ?? 0, end.bytes)
     if (typeof totals !== 'string') continue
-    const claims = claimsOf(found, lane.id)
-    const shown = {
-      totals,
-      marked: markedLane(state, lane.id),
-      claims,
-      claimsEnd: claimEnds.get(lane.id) ?? 0,
-    }
-    end.recounted = await recountLane(state, lane, shown)
+    const marked = markedLane(state, lane.id) ?? null
+    const claimsEnd = claimEnds.get(lane.id) ?? 0
+    const shown = { lost: totals, claims: claimsOf(found, lane.id), claimsEnd, marked }
+    end.recount = await recountLane(state, lane, shown)
     putTotals(lane, repairs)
   }
   return ends
@@ -116,7 +112,7 @@ function markedLane({ mark: { found } }: SpoolState, lane: LaneId): MarkedLane |
 async function endOf(state: SpoolState, lane: Lane): Promise<LaneEnd> {
   const { store } = state
   const range = seqRange(table.chunks, lane.id, 0, lastSeq)
-  const end: LaneEnd = { seq: 0, bytes: 0, damaged: [], isUnreadable: false, recounted: null }
+  const end: LaneEnd = { seq: 0, bytes: 0, damaged: [], isUnreadable: false, recount: null }
   try {
     // Back to one that can be read: it says how many bytes the lane has.
     for (let lt: Buffer | null = range.lt; lt !== null;) {
@@ -176,20 +172,21 @@ export async function closeEnd(
     return
   }
   const beyond = end.damaged.filter((firstSeq) => firstSeq >= knownSeq)
-  const last = beyond.at(-1)
-  if (last !== undefined && !isMarkCurrent) await setLastAside(state, lane, last, repairs)
-  else {
-    // Nothing was numbered so far: the key is damaged, and what it held is missing where it was.
-    for (const firstSeq of beyond) {
-      const key = seqKey(table.chunks, lane.id, firstSeq)
-      const { value } = await readOne(state.store, key)
-      if (value !== undefined) setMisplacedAside(state, key, value, repairs)
-    }
-    // Other damaged chunks are set aside when the head of the lane gets there.
-    if (beyond.length < end.damaged.length) extend(lane, knownSeq)
-    else closeTail(state, lane, end, repairs)
+  // Nothing was numbered so far: the key is damaged, and what it held is missing where it was.
+  const isMisplaced = (firstSeq: number) => isMarkCurrent || firstSeq >= knownSeq + damagedStride
+  for (const firstSeq of beyond.filter(isMisplaced)) {
+    const key = seqKey(table.chunks, lane.id, firstSeq)
+    const { value } = await readOne(state.store, key)
+    if (value !== undefined) setMisplacedAside(state, key, value, repairs)
   }
-  if (end.recounted !== null && marked === undefined) addGap(lane, damagedStride, 'unexplained', repairs)
+  const last = beyond.findLast((firstSeq) => !isMisplaced(firstSeq))
+  if (last !== undefined) await setLastAside(state, lane, last, repairs)
+  // Other damaged chunks are set aside when they are counted.
+  else if (beyond.length < end.damaged.length) extend(lane, knownSeq)
+  else closeTail(state, lane, end, repairs)
+  if (end.recount === null || (isMarkCurrent && marked !== undefined)) return
+  // Nothing else is left of the payloads of these chunks: they were the last ones.
+  keepDistance(state, lane, { damaged: end.recount.strays, what: 'the keys of chunks are damaged' }, repairs)
 }
 
 /** What follows the last chunk is missing, unless it is sealed. */
@@ -197,8 +194,7 @@ function closeTail(state: SpoolState, lane: Lane, end: LaneEnd, repairs: StoreOp
   const firstSeq = Math.max(end.seq, lane.sealSeq)
   const numbers = lane.nextSeq - firstSeq
   if (numbers <= 0) return
-  // After a recount, what was not open counts as unexplained already.
-  const payloads = end.recounted === null ? numbers : Math.min(numbers, lane.openPayloads - end.recounted)
+  const payloads = numbers - (end.recount?.settledAtEnd ?? 0)
   raiseNumbers(lane, firstSeq)
   lane.openPayloads -= payloads
   addGap(lane, payloads, 'damaged', repairs)
@@ -221,14 +217,23 @@ async function setLastAside(
   firstSeq: number,
   repairs: StoreOp[],
 ): Promise<void> {
-  const { value = Buffer.alloc(0) } = await readOne(state.store, seqKey(table.chunks, lane.id, firstSeq))
-  const payloads = plausibleCount(value)
-  repairs.push({ type: 'put', key: seqKey(table.damaged, lane.id, firstSeq), value })
-  repairs.push({ type: 'del', key: seqKey(table.chunks, lane.id, firstSeq) })
+  const payloads = plausibleCount(await setBadAside(state, lane.id, firstSeq, repairs))
   extend(lane, firstSeq)
+  const what = 'the checksum of the last chunk is wrong; the number of its payloads is estimated'
+  keepDistance(state, lane, { damaged: payloads, what }, repairs)
+}
+
+/** Numbers go on behind everything that can have been given. The first ones are known to be damaged. */
+function keepDistance(
+  state: SpoolState,
+  lane: Lane,
+  { damaged: payloads, what }: { damaged: number; what: string },
+  repairs: StoreOp[],
+): void {
+  const firstSeq = lane.nextSeq
   addGap(lane, payloads, 'damaged', repairs)
   addGap(lane, damagedStride - payloads, 'unexplained', repairs)
+  if (payloads === 0) return
   state.counters.damaged += payloads
-  const what = 'the checksum of the last chunk is wrong; the number of its payloads is estimated'
   state.emit({ kind: 'chunk_damaged', lane: lane.id, firstSeq, payloads, what })
 }

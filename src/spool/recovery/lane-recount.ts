@@ -1,62 +1,72 @@
-// lane-recount.ts: makes the totals of a lane anew where their record is lost.
+// lane-recount.ts: reads the chunks of a lane where its totals are lost, or do not agree with its claims.
+// lane-book.ts decides what they show.
 //
-//   with the mark      it says how many were open. What is not found of them is still to be found damaged
-//   without the mark   what no claim and no chunk shows, up to the first pending chunk, was settled or is
-//                      missing: nothing is left that could tell. Where the record is missing, what held it is
-//                      gone and may have held payloads, so they count as damaged; else as unexplained
-//
-//   settled or missing | claimed, holes included | settled or missing | pending, holes included
-//                                                claimsEnd            ^ sealSeq               ^ nextSeq
+// Totals that are lost are made anew. What is not open counts as unexplained, since nothing is left that
+// could tell. Where nothing of the record is left and the mark does not help, it counts as damaged: what held
+// the record is gone, and may have held payloads.
 
 import { plural } from '../../std/quantity.ts'
+import type { LaneId } from '../../domain/ids.ts'
+import type { Store } from '../../storage/storage.ts'
+import { readChunk } from '../chunk-log/chunk-codec.ts'
+import { scan } from '../chunk-log/damage-scan.ts'
+import { isSeqKey, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
+import { bookOf, LaneChunks, lengthOf, type LaneFacts, type SeqRange } from '../chunk-log/lane-book.ts'
 import { addSettled, type Lane } from '../chunk-log/lane.ts'
-import type { MarkedLane } from '../high-water-mark/high-water-mark.ts'
 import type { SpoolState } from '../session-state.ts'
-import { countOpen, type SeqRange } from './open-count.ts'
 
 /** `missing`: nothing is left of the record. */
 export type LostTotals = 'damaged' | 'missing'
 
-export type Shown = {
-  totals: LostTotals
-  marked: MarkedLane | undefined
-  /** Readable claims. */
-  claims: readonly SeqRange[]
-  /** End of the last claim, damaged ones included. */
-  claimsEnd: number
+/** Those before `untilSeq`. What is in a block that cannot be read is missing in them. */
+export async function chunksOf(
+  store: Store,
+  lane: LaneId,
+  untilSeq = Number.MAX_SAFE_INTEGER,
+): Promise<LaneChunks> {
+  const chunks = new LaneChunks()
+  for await (const page of scan(store, seqRange(table.chunks, lane, 0, untilSeq)))
+    if (page.kind === 'entries')
+      for (const [key, value] of page.entries)
+        if (isSeqKey(key)) chunks.add(seqOf(key), readChunk(key, value))
+  return chunks
 }
 
-/** The numbers of the lane must be known. Returns how many open payloads were found. */
-export async function recountLane(state: SpoolState, lane: Lane, shown: Shown): Promise<number> {
-  const { totals, marked, claims, claimsEnd } = shown
-  const open = await countOpen(state.store, lane.id, { claims, claimsEnd })
-  lane.gapPayloads = open.gapPayloads
-  if (marked !== undefined) {
-    lane.nextSeq = Math.max(lane.nextSeq, marked.nextSeq)
-    const payloads = Math.min(lane.nextSeq, Math.max(open.payloads, marked.open))
-    addSettled(lane, 'unexplained', lane.nextSeq - payloads)
-    lane.sealSeq = open.firstSeq ?? lane.nextSeq
-    report(state, lane, { totals, gone: 0, damaged: 0 })
-    return open.payloads
-  }
-  lane.sealSeq = open.pendingSeq ?? Math.max(claimsEnd, lane.nextSeq)
-  const claimed = claims.reduce((sum, { firstSeq, endSeq }) => sum + endSeq - firstSeq, 0)
-  const gone = Math.max(0, lane.sealSeq - claimed - open.unclaimed)
-  const damaged = totals === 'missing' ? gone : 0
-  addSettled(lane, totals === 'missing' ? 'damaged' : 'unexplained', gone)
+export type Recount = {
+  /** So many numbers at the end were settled in lost writes. */
+  settledAtEnd: number
+  /** Damaged chunks where nothing is open, beyond those that are missing elsewhere. */
+  strays: number
+}
+
+/** Makes the totals of a lane anew. */
+export async function recountLane(
+  state: SpoolState,
+  lane: Lane,
+  { lost, ...shown }: Pick<LaneFacts, 'claims' | 'claimsEnd' | 'marked'> & { lost: LostTotals },
+): Promise<Recount> {
+  const chunks = await chunksOf(state.store, lane.id)
+  const book = bookOf({ ...shown, chunks, totals: null, isDeleted: false })
+  lane.nextSeq = book.nextSeq
+  lane.sealSeq = book.sealSeq
+  lane.gapPayloads = book.gapPayloads
   // They were counted when they were found.
-  addSettled(lane, 'damaged', open.gapPayloads)
+  addSettled(lane, 'damaged', book.gapPayloads)
+  const gone = book.nextSeq - book.open - book.gapPayloads
+  const isKnown = shown.marked !== null
+  const damaged = lost === 'missing' && !isKnown ? gone : 0
+  addSettled(lane, damaged > 0 ? 'damaged' : 'unexplained', gone)
   state.counters.damaged += damaged
-  report(state, lane, { totals, gone, damaged })
-  return open.payloads
+  const unclear =
+    isKnown || gone === 0 ? '' : `; which of ${plural(gone, 'payload')} were settled before is not known`
+  const what = `the totals of the lane are ${lost}; they were recounted${unclear}`
+  state.emit({ kind: 'chunk_damaged', lane: lane.id, firstSeq: 0, payloads: damaged, what })
+  const { claimed, pending } = book.holes
+  const strays = chunks.bad.filter((seq) => seq < book.sealSeq && !isIn(shown.claims, seq))
+  const missing = lengthOf([...claimed, ...pending])
+  return { settledAtEnd: book.settledAtEnd, strays: Math.max(0, strays.length - missing) }
 }
 
-function report(
-  { emit }: SpoolState,
-  { id: lane }: Lane,
-  { totals, gone, damaged: payloads }: { totals: LostTotals; gone: number; damaged: number },
-): void {
-  const unclear = gone === 0 ? '' : `; which of ${plural(gone, 'payload')} were settled before is not known`
-  const what = `the totals of the lane are ${totals}; they were recounted${unclear}`
-  emit({ kind: 'chunk_damaged', lane, firstSeq: 0, payloads, what })
+function isIn(ranges: readonly SeqRange[], seq: number): boolean {
+  return ranges.some(({ firstSeq, endSeq }) => firstSeq <= seq && seq < endSeq)
 }

@@ -3,55 +3,11 @@
 
 import { pause } from '../../std/clock.ts'
 import type { Store, StoreRange } from '../../storage/storage.ts'
-import type { LaneId } from '../../domain/ids.ts'
 import { readChunk } from '../chunk-log/chunk-codec.ts'
-import { scan } from '../chunk-log/damage-scan.ts'
+import type { SeqRange } from '../chunk-log/lane-book.ts'
 import { isKeptKey, isSeqKey, keptRange, keptSeqOf, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
 import { firstOpenSeq, settledPayloads, type Lane, type Walk } from '../chunk-log/lane.ts'
 import type { Session, Shelf } from '../session-state.ts'
-
-export type OpenCount = {
-  payloads: number
-  firstSeq: number | null
-  gapPayloads: number
-  /** Payloads before `claimsEnd` that no claim holds. */
-  unclaimed: number
-  /** First chunk or gap from `claimsEnd` on. */
-  pendingSeq: number | null
-}
-
-/** Counts the payloads of a lane in the database. */
-export async function countOpen(
-  store: Store,
-  lane: LaneId,
-  { claims, claimsEnd }: { claims: readonly SeqRange[]; claimsEnd: number },
-): Promise<OpenCount> {
-  const count: OpenCount = {
-    payloads: 0,
-    firstSeq: null,
-    gapPayloads: 0,
-    unclaimed: 0,
-    pendingSeq: null,
-  }
-  let claim = 0
-  for await (const page of scan(store, seqRange(table.chunks, lane, 0, Number.MAX_SAFE_INTEGER))) {
-    if (page.kind === 'gap') continue
-    for (const [key, value] of page.entries) {
-      if (!isSeqKey(key)) continue
-      const seq = seqOf(key)
-      count.firstSeq ??= seq
-      if (seq >= claimsEnd) count.pendingSeq ??= seq
-      const chunk = readChunk(key, value)
-      const payloads = chunk?.kind === 'chunk' ? chunk.count : 0
-      count.payloads += payloads
-      if (chunk?.kind === 'gap') count.gapPayloads += chunk.count
-      while (claim < claims.length && (claims[claim]?.endSeq ?? 0) <= seq) claim += 1
-      const isClaimed = seq >= (claims[claim]?.firstSeq ?? Number.POSITIVE_INFINITY)
-      if (seq < claimsEnd && !isClaimed) count.unclaimed += payloads
-    }
-  }
-  return count
-}
 
 /**
  * A walk reads slices of this size and rests between them, so that the daemon continues its work. Smaller
@@ -62,8 +18,6 @@ const restMs = 50
 
 /** A chunk or gap of a lane, or a kept message. `open` of its numbers are open, with these bytes. */
 type Counted = { firstSeq: number; endSeq: number; open: number; bytes: number }
-
-export type SeqRange = { firstSeq: number; endSeq: number }
 
 /** A lane or a shelf, as a walk sees it. */
 export type Walkable = {
@@ -79,8 +33,8 @@ export type Walkable = {
   /** Null for a damaged record. */
   read(key: Buffer, value: Buffer): Counted | null
   /**
-   * Numbers, in order, that are open also where no record can be read: they are counted as damaged when
-   * sealing or delivery gets there. Until then they are no fault.
+   * Numbers, in order, that are open also where no record can be read: a hole, which is not counted as
+   * damaged yet, and no fault of the counters.
    */
   mustHold(): readonly SeqRange[]
 }
@@ -92,7 +46,12 @@ export type WalkCount = {
   /** Bytes of what is open, by the totals and as found. */
   knownBytes: number
   foundBytes: number
+  /** What must be there and cannot be read: the first ones. */
+  holes: readonly SeqRange[]
 }
+
+/** Each costs a write. The next start finds more. */
+const holesMax = 1000
 
 export function walkableLane(lane: Lane): Walkable {
   return {
@@ -162,6 +121,7 @@ export async function countByWalk(
     deleted: new Map(),
   }
   subject.walk = walk
+  const holes: SeqRange[] = []
   const look = () => {
     walk.addedBytes = 0
     const slice = readSlice(store, walkable, walk.cursorSeq)
@@ -174,9 +134,11 @@ export async function countByWalk(
       const { appended, mustHold } = read
       const { records, untilSeq } = await read.slice
       const endSeq = Math.min(untilSeq, appended)
-      countSlice(walk, completed(records, { firstSeq: walk.cursorSeq, endSeq }, mustHold), endSeq)
+      const found = completed(records, { firstSeq: walk.cursorSeq, endSeq }, mustHold)
+      countSlice(walk, found.records, endSeq)
+      holes.push(...found.holes.slice(0, holesMax - holes.length))
       // Without await in between: nothing is deleted or numbered between the last chunk and the comparison.
-      if (walk.cursorSeq >= appended) return countOf(walkable, walk, appended)
+      if (walk.cursorSeq >= appended) return { ...countOf(walkable, walk, appended), holes }
       if (!(await pause(clock, restMs, signal))) return null
     }
   } finally {
@@ -189,8 +151,9 @@ function completed(
   records: readonly Counted[],
   { firstSeq: fromSeq, endSeq }: SeqRange,
   mustHold: readonly SeqRange[],
-): Counted[] {
+): { records: Counted[]; holes: SeqRange[] } {
   const complete: Counted[] = []
+  const holes: SeqRange[] = []
   let seq = fromSeq
   for (const record of records) {
     // Within a gap: it could not be read when the gap was counted.
@@ -200,13 +163,15 @@ function completed(
     seq = record.endSeq
   }
   addMissing(endSeq)
-  return complete
+  return { records: complete, holes }
 
   function addMissing(untilSeq: number): void {
     for (const range of untilSeq > seq ? mustHold : []) {
       const firstSeq = Math.max(seq, range.firstSeq)
       const endSeq = Math.min(untilSeq, range.endSeq)
-      if (firstSeq < endSeq) complete.push({ firstSeq, endSeq, open: endSeq - firstSeq, bytes: 0 })
+      if (firstSeq >= endSeq) continue
+      complete.push({ firstSeq, endSeq, open: endSeq - firstSeq, bytes: 0 })
+      holes.push({ firstSeq, endSeq })
     }
   }
 }
@@ -227,7 +192,11 @@ function countSlice(walk: Walk, records: readonly Counted[], untilSeq: number): 
   }
 }
 
-function countOf({ subject, settled, bytes }: Walkable, walk: Walk, appended: number): WalkCount {
+function countOf(
+  { subject, settled, bytes }: Walkable,
+  walk: Walk,
+  appended: number,
+): Omit<WalkCount, 'holes'> {
   let open = walk.payloads + subject.nextSeq - appended
   let foundBytes = walk.bytes + walk.addedBytes
   // Numbered, settled and deleted since the last slice started.

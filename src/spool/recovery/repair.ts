@@ -2,16 +2,17 @@
 // lost, and nothing is sent under a batchId that had other content.
 
 import type { BatchId, LaneId } from '../../domain/ids.ts'
-import type { Store, StoreOp, StoreRange } from '../../storage/storage.ts'
-import { readChunk, type Chunk, type Gap } from '../chunk-log/chunk-codec.ts'
-import { scan } from '../chunk-log/damage-scan.ts'
+import type { StoreOp } from '../../storage/storage.ts'
 import { addClaim, putClaim } from '../batches/claim.ts'
-import { isSeqKey, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
+import { readChunk } from '../chunk-log/chunk-codec.ts'
+import { readOne, scan } from '../chunk-log/damage-scan.ts'
+import { isSeqKey, seqKey, seqRange, table } from '../chunk-log/key-layout.ts'
+import { bookOf, lengthOf, type SeqRange } from '../chunk-log/lane-book.ts'
 import { settledPayloads, addSettled, putTotals, type Lane } from '../chunk-log/lane.ts'
-import type { Batch } from '../types.ts'
 import type { SpoolState } from '../session-state.ts'
+import { chunksOf } from './lane-recount.ts'
 
-/** A claim with a damaged record: its batchId and its end are lost. `mendSealed` finds what it held. */
+/** A claim with a damaged record: its batchId and its end are lost. `repairClaims` finds what it held. */
 export function dropDamagedClaim(state: SpoolState, lane: Lane, firstSeq: number): void {
   const what = 'the record of a batch is damaged; its payloads are sent again under a new batchId'
   reportUnreadable(state, lane.id, firstSeq, what)
@@ -21,9 +22,8 @@ export function dropDamagedClaim(state: SpoolState, lane: Lane, firstSeq: number
 
 /**
  * Everything sealed is claimed or settled. Where the sums disagree, the record of a claim was damaged, or was
- * lost with a part of LevelDB's log. The chunks there are claimed again under new batchIds, for the batch
- * operation, in runs without a hole, since other batches settled the holes. Where more was settled than
- * sealed, the totals were recounted and are right, and the pending payloads start behind the hole.
+ * lost with a part of LevelDB's log. Its chunks are claimed again under new batchIds, for the batch
+ * operation, in runs without a hole, since other batches settled the holes.
  */
 export async function repairClaims(
   state: SpoolState,
@@ -31,31 +31,32 @@ export async function repairClaims(
   reported: ReadonlySet<number>,
   repairs: StoreOp[],
 ): Promise<void> {
-  const batches = [...lane.claims.values()].map(({ batch }) => batch)
-  const claimed = batches.reduce((sum, { payloads }) => sum + payloads, 0)
-  const left = lane.sealSeq - (settledPayloads(lane.settled) - lane.gapPayloads) - claimed
-  if (left === 0) return
-  if (left < 0) {
-    lane.sealSeq = await firstChunkFrom(state.store, lane)
-    return
+  const { id, nextSeq, sealSeq, gapPayloads } = lane
+  const claims = [...lane.claims.values()].map(({ batch }) => batch)
+  claims.sort((one, other) => one.firstSeq - other.firstSeq)
+  const settled = settledPayloads(lane.settled)
+  const owed = sealSeq - (settled - gapPayloads) - lane.claimed.payloads
+  if (owed === 0) return
+  const chunks = await chunksOf(state.store, id, owed > 0 ? sealSeq : undefined)
+  const totals = { nextSeq, sealSeq, settled, gapPayloads }
+  const book = bookOf({ chunks, totals, claims, claimsEnd: sealSeq, marked: null, isDeleted: false })
+  lane.sealSeq = book.sealSeq
+  for (const run of book.unclaimed) {
+    const what = 'a batch has no record; its payloads are sent again under a new batchId'
+    if (!reported.has(run.firstSeq)) reportUnreadable(state, id, run.firstSeq, what)
+    await claimRun(state, lane, run, repairs)
   }
-  let unclaimed = left
-  let fromSeq = 0
-  for (const { firstSeq, endSeq } of [...batches, { firstSeq: lane.sealSeq, endSeq: lane.sealSeq }]) {
-    for (const run of await runsIn(state.store, lane.id, fromSeq, firstSeq)) {
-      if (!reported.has(run.firstSeq))
-        reportUnreadable(
-          state,
-          lane.id,
-          run.firstSeq,
-          'a batch has no record; its payloads are sent again under a new batchId',
-        )
-      repairs.push(putClaim(claimRun(state, lane, run)))
-      unclaimed -= run.endSeq - run.firstSeq
-    }
-    fromSeq = endSeq
+  // Some of them were settled, and nothing shows which: they are open again.
+  const returned = lengthOf(book.unclaimed) - owed
+  if (owed > 0 && returned > 0) {
+    addSettled(lane, 'unexplained', -returned)
+    putTotals(lane, repairs)
   }
-  if (unclaimed > 0) countMissing(state, lane, unclaimed, repairs)
+  if (book.unknown === 0) return
+  for (const firstSeq of chunks.bad)
+    if (!claims.some((claim) => claim.firstSeq <= firstSeq && firstSeq < claim.endSeq))
+      await setBadAside(state, id, firstSeq, repairs)
+  countMissing(state, lane, book.unknown, repairs)
 }
 
 /** Sealed payloads of which neither a claim nor a chunk can be read. */
@@ -67,8 +68,17 @@ function countMissing(state: SpoolState, lane: Lane, payloads: number, repairs: 
   state.emit({ kind: 'chunk_damaged', lane: lane.id, firstSeq: 0, payloads, what })
 }
 
-function claimRun(state: SpoolState, lane: Lane, { firstSeq, endSeq, bytes }: SeqRun): Batch {
-  return addClaim(lane, firstSeq, {
+async function claimRun(
+  state: SpoolState,
+  lane: Lane,
+  { firstSeq, endSeq }: SeqRange,
+  repairs: StoreOp[],
+): Promise<void> {
+  let bytes = 0
+  for await (const page of scan(state.store, seqRange(table.chunks, lane.id, firstSeq, endSeq)))
+    if (page.kind === 'entries')
+      for (const [key, value] of page.entries) if (isSeqKey(key)) bytes += readChunk(key, value)?.bytes ?? 0
+  const batch = addClaim(lane, firstSeq, {
     batchId: state.newId() as BatchId,
     endSeq,
     payloads: endSeq - firstSeq,
@@ -76,56 +86,20 @@ function claimRun(state: SpoolState, lane: Lane, { firstSeq, endSeq, bytes }: Se
     timestamp: state.clock.now(),
     turn: 'batch',
   })
+  repairs.push(putClaim(batch))
 }
 
-async function firstChunkFrom(store: Store, { id, sealSeq, nextSeq }: Lane): Promise<number> {
-  let first: number | null = null
-  const isWhole = await eachChunk(store, seqRange(table.chunks, id, sealSeq, nextSeq), (firstSeq) => {
-    first = firstSeq
-    return false
-  })
-  return first ?? (isWhole ? nextSeq : sealSeq)
-}
-
-type SeqRun = { firstSeq: number; endSeq: number; bytes: number }
-
-/** Chunks that follow each other without a hole. A damaged chunk extends to the next one. */
-async function runsIn(store: Store, lane: LaneId, fromSeq: number, untilSeq: number): Promise<SeqRun[]> {
-  const runs: SeqRun[] = []
-  let isEndKnown = true
-  await eachChunk(store, seqRange(table.chunks, lane, fromSeq, untilSeq), (firstSeq, chunk) => {
-    if (chunk?.kind === 'gap') return true
-    let run = runs[runs.length - 1]
-    if (run === undefined || (isEndKnown && run.endSeq !== firstSeq)) {
-      run = { firstSeq, endSeq: firstSeq, bytes: 0 }
-      runs.push(run)
-    }
-    isEndKnown = chunk !== null
-    run.endSeq = firstSeq + (chunk?.count ?? 1)
-    run.bytes += chunk?.bytes ?? 0
-    return true
-  })
-  const last = runs[runs.length - 1]
-  if (last !== undefined && !isEndKnown) last.endSeq = untilSeq
-  return runs
-}
-
-/** Until `visit` returns false. False if a block cannot be read. */
-async function eachChunk(
-  store: Store,
-  range: StoreRange,
-  visit: (firstSeq: number, chunk: Chunk | Gap | null) => boolean,
-): Promise<boolean> {
-  let isWhole = true
-  for await (const page of scan(store, range)) {
-    if (page.kind === 'gap') {
-      isWhole = false
-      continue
-    }
-    for (const [key, value] of page.entries)
-      if (isSeqKey(key) && !visit(seqOf(key), readChunk(key, value))) return true
-  }
-  return isWhole
+/** Keeps a chunk that cannot be read as one that was damaged. */
+export async function setBadAside(
+  { store }: SpoolState,
+  lane: LaneId,
+  firstSeq: number,
+  repairs: StoreOp[],
+): Promise<Buffer> {
+  const { value = Buffer.alloc(0) } = await readOne(store, seqKey(table.chunks, lane, firstSeq))
+  repairs.push({ type: 'put', key: seqKey(table.damaged, lane, firstSeq), value })
+  repairs.push({ type: 'del', key: seqKey(table.chunks, lane, firstSeq) })
+  return value
 }
 
 export function reportUnreadable(state: SpoolState, lane: LaneId, firstSeq: number, what: string): void {

@@ -3,91 +3,51 @@
 
 import type { HeldReason } from '../../domain/held.ts'
 import type { BatchId, LaneId } from '../../domain/ids.ts'
+import { lengthOf, type SeqRange } from '../chunk-log/lane-book.ts'
 import type { Mark } from '../high-water-mark/high-water-mark.ts'
-import { laneSum, sealedUntil, settledOf, type ClaimSum, type SeqRange, type Sums } from './record-sums.ts'
+import { markedLane } from '../high-water-mark/mark-comparison.ts'
+import { laneBook, type Sums } from './record-sums.ts'
 
 export type HeldBatch = { batchId: BatchId; reason: HeldReason; requestId: string | null }
 
 export type ClaimedPayloads = {
   /** Null for a chunk that belongs to no held batch. A claim covers whole chunks. */
   heldBatch(lane: LaneId, firstSeq: number): HeldBatch | null
-  /**
-   * True for a chunk that was settled: its deletion was lost with a damaged part of the files, so it came
-   * back. It is below the sealed numbers, and no batch claims it.
-   */
+  /** True for a chunk that was settled: its deletion was lost with a damaged part of the files. */
   isSettled(lane: LaneId, firstSeq: number): boolean
-  /** Lanes where settled payloads came back. `unsettled` of them were not settled; which is not known. */
-  readonly returned: readonly { lane: LaneId; payloads: number; unsettled: number }[]
+  /** Lanes where settled payloads came back. */
+  readonly returned: readonly { lane: LaneId; payloads: number }[]
 }
 
 /** Damaged claims are left out: their batchId is lost. `mark` is that of this database, if there is one. */
-export function claimedPayloads(sums: Sums, mark: Mark | null): ClaimedPayloads {
-  const byLane = Map.groupBy(sums.claims, ({ lane }) => lane)
-  /** Lanes whose unclaimed payloads below this number were settled. */
-  const settledBelow = new Map<LaneId, number>()
-  const returned: ClaimedPayloads['returned'][number][] = []
-  for (const [lane, { record, totals, runs }] of sums.lanes) {
-    const isDeleted = record === null && mark !== null && isDeletedBy(mark, lane)
-    const payloads = runs.reduce((sum, [firstSeq, endSeq]) => sum + endSeq - firstSeq, 0)
-    if (isDeleted && payloads > 0) {
-      settledBelow.set(lane, Infinity)
-      returned.push({ lane, payloads, unsettled: 0 })
-      continue
-    }
-    // Without the totals, nothing shows that a batch was settled and not only its claim was lost.
-    if (totals === null) continue
-    const sealSeq = sealedUntil(sums, lane)
-    const claims = byLane.get(lane) ?? []
-    const claimed = claims.reduce((sum, { payloads }) => sum + payloads, 0)
-    const unclaimed = unclaimedBelow(runs, claims, sealSeq)
-    // As many sealed payloads are neither claimed nor settled: the records of their batches are lost.
-    const unsettled = Math.max(0, sealSeq - settledOf(laneSum(sums, lane)) - claimed)
-    if (unclaimed === 0 || unsettled >= unclaimed) continue
-    settledBelow.set(lane, sealSeq)
-    returned.push({ lane, payloads: unclaimed, unsettled })
+export function claimedPayloads({ lanes }: Sums, mark: Mark | null): ClaimedPayloads {
+  const settledBefore = new Map<LaneId, readonly SeqRange[]>()
+  for (const [lane, sum] of lanes) {
+    const isDeleted = sum.record === null && markedLane(mark, lane) === 'deleted'
+    settledBefore.set(lane, laneBook(sum, { isDeleted }).settledBefore)
   }
   return {
     heldBatch(lane, firstSeq) {
-      const claim = claimAt(byLane.get(lane) ?? [], firstSeq)
+      const claim = rangeAt(lanes.get(lane)?.claims ?? [], firstSeq)
       if (!claim?.held) return null
       const { reason, requestId } = claim.held
       return { batchId: claim.batchId, reason, requestId }
     },
-    isSettled: (lane, firstSeq) =>
-      firstSeq < (settledBelow.get(lane) ?? 0) && claimAt(byLane.get(lane) ?? [], firstSeq) === null,
-    returned,
+    isSettled: (lane, firstSeq) => rangeAt(settledBefore.get(lane) ?? [], firstSeq) !== null,
+    returned: [...settledBefore]
+      .map(([lane, ranges]) => ({ lane, payloads: lengthOf(ranges) }))
+      .filter(({ payloads }) => payloads > 0),
   }
 }
 
-/** A lane is deleted when all its payloads are settled. */
-function isDeletedBy({ lanes, lanesLeftOut, nextLane }: Mark, lane: LaneId): boolean {
-  return lanesLeftOut === 0 && lane < nextLane && lanes.every(({ id }) => id !== lane)
-}
-
-/** Payloads in chunks below `sealSeq` that no batch claims. */
-function unclaimedBelow(runs: readonly SeqRange[], claims: readonly ClaimSum[], sealSeq: number): number {
-  let unclaimed = 0
-  for (const [firstSeq, endSeq] of runs) {
-    let from = firstSeq
-    const until = Math.min(endSeq, sealSeq)
-    for (const claim of claims) {
-      if (claim.endSeq <= from || claim.firstSeq >= until) continue
-      unclaimed += Math.max(0, claim.firstSeq - from)
-      from = Math.max(from, claim.endSeq)
-    }
-    unclaimed += Math.max(0, until - from)
-  }
-  return unclaimed
-}
-
-function claimAt(claims: readonly ClaimSum[], seq: number): ClaimSum | null {
+function rangeAt<Range extends SeqRange>(ranges: readonly Range[], seq: number): Range | null {
   let low = 0
-  let high = claims.length
+  let high = ranges.length
   while (low < high) {
     const middle = (low + high) >> 1
-    if ((claims[middle]?.firstSeq ?? 0) <= seq) low = middle + 1
+    if ((ranges[middle]?.firstSeq ?? 0) <= seq) low = middle + 1
     else high = middle
   }
-  const claim = claims[low - 1]
-  return claim !== undefined && seq < claim.endSeq ? claim : null
+  const range = ranges[low - 1]
+  return range !== undefined && seq < range.endSeq ? range : null
 }

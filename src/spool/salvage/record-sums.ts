@@ -4,6 +4,16 @@ import { plural } from '../../std/quantity.ts'
 import type { Held } from '../../domain/held.ts'
 import type { BatchId, LaneId } from '../../domain/ids.ts'
 import type { ShelfName } from '../../domain/kept-store.ts'
+import {
+  bookOf,
+  LaneChunks,
+  lengthOf,
+  noTotals,
+  within,
+  type LaneBook,
+  type LaneFacts,
+  type SeqRange,
+} from '../chunk-log/lane-book.ts'
 import { emptySettled, settledPayloads } from '../chunk-log/lane.ts'
 import type { FoundMark } from '../high-water-mark/high-water-mark.ts'
 import { compareWithMark } from '../high-water-mark/mark-comparison.ts'
@@ -12,26 +22,12 @@ import type { LaneRecord, ShelfRecord, TotalsRecord } from '../chunk-log/record-
 export type LaneSum = {
   record: LaneRecord | null
   totals: TotalsRecord | null
-  open: number
-  batches: number
-  /** End of the last chunk and of the last claim. */
-  endSeq: number
-  /** Runs of chunks without a hole, as first and end. */
-  runs: SeqRange[]
-  /** Numbers that are known to be missing. */
-  gaps: SeqRange[]
+  /** Those that can be read, by first number. */
+  claims: ClaimSum[]
+  chunks: LaneChunks
 }
 
-export type SeqRange = [firstSeq: number, endSeq: number]
-
-export type ClaimSum = {
-  lane: LaneId
-  firstSeq: number
-  endSeq: number
-  payloads: number
-  batchId: BatchId
-  held: Held | null
-}
+export type ClaimSum = SeqRange & { payloads: number; batchId: BatchId; held: Held | null }
 
 type ShelfSum = { record: ShelfRecord | null; messages: number; named: number; byDevice: number }
 
@@ -43,8 +39,6 @@ export type Sums = {
   deadLetterTotals: { letters: number; bytes: number } | null
   state: { entries: number; bytes: number }
   stateTotals: { entries: number; bytes: number } | null
-  /** By lane and first number. */
-  claims: ClaimSum[]
   /** The count of writes; null if there is none. */
   writes: number | null
   /** Id of the store; null without a readable format record. */
@@ -60,7 +54,6 @@ export function newSums(): Sums {
     deadLetterTotals: null,
     state: { entries: 0, bytes: 0 },
     stateTotals: null,
-    claims: [],
     writes: null,
     instance: null,
   }
@@ -69,7 +62,7 @@ export function newSums(): Sums {
 export function laneSum({ lanes }: Sums, lane: LaneId): LaneSum {
   let sum = lanes.get(lane)
   if (sum === undefined) {
-    sum = { record: null, totals: null, open: 0, batches: 0, endSeq: 0, runs: [], gaps: [] }
+    sum = { record: null, totals: null, claims: [], chunks: new LaneChunks() }
     lanes.set(lane, sum)
   }
   return sum
@@ -88,25 +81,43 @@ export function settledOf({ totals }: LaneSum): number {
   return settledPayloads({ ...emptySettled(), ...totals?.settled })
 }
 
-/** Only a settle writes the totals, so the last chunk may be behind them. */
-export function appendedOf({ totals, endSeq }: LaneSum): number {
-  return Math.max(totals?.nextSeq ?? 0, endSeq)
+type Known = Pick<LaneFacts, 'marked' | 'isDeleted'> & {
+  /** A lane without totals has lost them. Otherwise nothing of it was settled yet. */
+  areTotalsLost: boolean
+}
+
+/** `marked`: by the mark of this database. */
+export function laneBook(
+  sum: LaneSum,
+  { marked = null, isDeleted = false, areTotalsLost = false }: Partial<Known> = {},
+): LaneBook {
+  const { claims, chunks } = sum
+  const { gapPayloads = 0, ...numbers } = sum.totals ?? noTotals
+  const isLost = sum.totals === null && areTotalsLost
+  const totals = isLost ? null : { ...numbers, gapPayloads, settled: settledOf(sum) }
+  const claimsEnd = claims.at(-1)?.endSeq ?? 0
+  return bookOf({ chunks, totals, claims, claimsEnd, marked, isDeleted })
 }
 
 export function* disagreements(sums: Sums): Generator<string> {
-  for (const { lane, firstSeq, endSeq, payloads } of sums.claims) {
-    const runs = sums.lanes.get(lane)?.runs ?? []
-    const covered = runs.some(([first, end]) => first <= firstSeq && endSeq <= end)
-    if (!covered || payloads !== endSeq - firstSeq)
-      yield `The chunks of lane ${lane} do not hold the whole batch from ${firstSeq} to ${endSeq}.`
-    if (!covered) yield* missingNumbers(sums, lane, [firstSeq, endSeq])
+  for (const [lane, sum] of sums.lanes) {
+    const book = laneBook(sum)
+    for (const { firstSeq, endSeq, payloads } of sum.claims) {
+      const holes = within(book.holes.claimed, { firstSeq, endSeq })
+      if (holes.length > 0 || payloads !== endSeq - firstSeq)
+        yield `The chunks of lane ${lane} do not hold the whole batch from ${firstSeq} to ${endSeq}.`
+      yield* missingNumbers(lane, holes)
+    }
   }
   for (const [lane, sum] of sums.lanes) {
     if (sum.record === null) yield `Lane ${lane} has no readable record of its provider and role.`
-    const appended = appendedOf(sum)
-    if (appended === settledOf(sum) + sum.open) continue
-    yield `Lane ${lane} does not add up: ${appended} appended, ${settledOf(sum)} settled, ${sum.open} open.`
-    yield* missingNumbers(sums, lane, [sealedUntil(sums, lane), appended])
+    const { nextSeq, holes, settledBefore } = laneBook(sum)
+    const open = sum.chunks.payloads
+    if (nextSeq === settledOf(sum) + open) continue
+    yield `Lane ${lane} does not add up: ${nextSeq} appended, ${settledOf(sum)} settled, ${open} open.`
+    yield* missingNumbers(lane, holes.pending)
+    const back = lengthOf(settledBefore)
+    if (back > 0) yield `Lane ${lane}: ${plural(back, 'payload')} were settled before and are there again.`
   }
   yield* shelfDisagreements(sums)
   const { deadLetters, deadLetterTotals, state, stateTotals } = sums
@@ -118,28 +129,11 @@ export function* disagreements(sums: Sums): Generator<string> {
     yield `The totals count ${known.entries} entries of mapping state; the spool holds ${state.entries}.`
 }
 
-/** No payload of the lane with a smaller number waits to be sealed. */
-export function sealedUntil({ lanes, claims }: Sums, lane: LaneId): number {
-  return claims.reduce(
-    (sealed, claim) => (claim.lane === lane ? Math.max(sealed, claim.endSeq) : sealed),
-    lanes.get(lane)?.totals?.sealSeq ?? 0,
-  )
-}
-
-/** Payloads of a range that are in no chunk. A hole outside of pending and claimed ones can be settled. */
-function* missingNumbers({ lanes }: Sums, lane: LaneId, [firstSeq, endSeq]: SeqRange): Generator<string> {
-  const { runs = [], gaps = [] } = lanes.get(lane) ?? {}
-  const known = [...runs, ...gaps].filter(([first, end]) => first < endSeq && end > firstSeq)
-  let from = firstSeq
-  let found = 0
-  for (const [first, end] of [...known.sort(([one], [other]) => one - other), [endSeq, Infinity]] as const) {
-    if (first > from) {
-      found += 1
-      if (found <= missingMax) yield `Lane ${lane}: payloads ${from} to ${first - 1} are missing.`
-    }
-    from = Math.max(from, end)
-  }
-  if (found > missingMax) yield `Lane ${lane}: payloads are missing in ${found - missingMax} more places.`
+function* missingNumbers(lane: LaneId, holes: readonly SeqRange[]): Generator<string> {
+  for (const { firstSeq, endSeq } of holes.slice(0, missingMax))
+    yield `Lane ${lane}: payloads ${firstSeq} to ${endSeq - 1} are missing.`
+  if (holes.length > missingMax)
+    yield `Lane ${lane}: payloads are missing in ${holes.length - missingMax} more places.`
 }
 
 /** Places of a lane that are named one by one. */
@@ -153,7 +147,7 @@ export function* missingByMark(sums: Sums, { found, manifest }: MarkBefore): Gen
   const { instance, writes, lanes } = sums
   const nextSeqOf = (lane: LaneId) => {
     const sum = lanes.get(lane)
-    return sum === undefined ? null : appendedOf(sum)
+    return sum === undefined ? null : laneBook(sum).nextSeq
   }
   const comparison = compareWithMark(found, { instance, writes, manifest, nextSeqOf })
   if (comparison.kind === 'unknown') return

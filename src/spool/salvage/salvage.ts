@@ -185,14 +185,8 @@ function notesOf(
       'A part of the files cannot be read. Where it held the deletion of a record, the record is among the ' +
         'result again.',
     )
-  for (const { lane, payloads, unsettled } of returned) {
+  for (const { lane, payloads } of returned)
     notes.push(`${plural(payloads, 'payload')} of lane ${lane}: settled before, in settled-before.ndjson.`)
-    if (unsettled > 0)
-      notes.push(
-        `${unsettled} of these were not settled: the records of their batches are lost. The ledger knows ` +
-          'which ones were delivered.',
-      )
-  }
   return notes
 }
 

@@ -52,8 +52,8 @@ import {
   totalsRecord,
 } from '../chunk-log/record-codec.ts'
 import {
-  appendedOf,
   disagreements,
+  laneBook,
   laneSum,
   missingByMark,
   newSums,
@@ -164,10 +164,10 @@ function createCheck(
         lane,
         provider: sum.record?.provider ?? 'unknown',
         role: sum.record?.role.kind ?? 'unknown',
-        batches: sum.batches,
-        appended: appendedOf(sum),
+        batches: sum.claims.length,
+        appended: laneBook(sum).nextSeq,
         settled: settledOf(sum),
-        open: sum.open,
+        open: sum.chunks.payloads,
       })),
       shelves: [...sums.shelves].map(([shelf, { record, messages }]) => ({
         shelf,
@@ -206,14 +206,11 @@ function recordProblem(sums: Sums, kind: number, key: Buffer, value: Buffer): st
     case table.chunks:
       return chunkProblem(laneSum(sums, laneOf(key)), key, value)
     case table.batches: {
-      const claim = claimRecord.decode(value)
-      if (claim === null) return wrongChecksum
-      const { batchId, endSeq, payloads, held } = claim
-      const sum = laneSum(sums, laneOf(key))
-      sum.batches += 1
-      sum.endSeq = Math.max(sum.endSeq, endSeq)
-      const range = { lane: laneOf(key), firstSeq: seqOf(key), endSeq, payloads }
-      sums.claims.push({ ...range, batchId, held: held ?? null })
+      const record = claimRecord.decode(value)
+      if (record === null) return wrongChecksum
+      const { batchId, endSeq, payloads, held } = record
+      const claim = { firstSeq: seqOf(key), endSeq, payloads, batchId, held: held ?? null }
+      laneSum(sums, laneOf(key)).claims.push(claim)
       return null
     }
     case table.totals:
@@ -261,21 +258,8 @@ function recordProblem(sums: Sums, kind: number, key: Buffer, value: Buffer): st
   }
 }
 
-function chunkProblem(sum: LaneSum, key: Buffer, value: Buffer): string | null {
+function chunkProblem({ chunks }: LaneSum, key: Buffer, value: Buffer): string | null {
   const chunk = readChunk(key, value)
-  if (chunk === null) return wrongChecksum
-  const firstSeq = seqOf(key)
-  const endSeq = firstSeq + chunk.count
-  if (chunk.kind === 'gap') {
-    sum.endSeq = Math.max(sum.endSeq, endSeq)
-    sum.gaps.push([firstSeq, endSeq])
-    return null
-  }
-  sum.open += chunk.count
-  const last = sum.runs[sum.runs.length - 1]
-  const overlaps = last !== undefined && firstSeq < last[1]
-  if (last !== undefined && firstSeq <= last[1]) last[1] = Math.max(last[1], endSeq)
-  else sum.runs.push([firstSeq, endSeq])
-  sum.endSeq = Math.max(sum.endSeq, endSeq)
-  return overlaps ? 'it starts inside the chunk before it' : null
+  if (chunks.add(seqOf(key), chunk)) return 'it starts inside the chunk before it'
+  return chunk === null ? wrongChecksum : null
 }

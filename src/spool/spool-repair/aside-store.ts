@@ -43,7 +43,7 @@ export async function openAsideStore(path: string, signal: AbortSignal): Promise
     // The mark was set aside with the store.
     const found = await readMarkIn(path)
     const mark = found.kind === 'mark' ? found.mark : null
-    const losses = await findLosses(files, { damage: files.damage, mark }, signal)
+    const losses = await findLosses(files, mark, signal)
     const returned = new Set(losses.returned.keys.map((key) => key.toString('hex')))
     const content = await contentOf(files, returned, signal)
     const { damage } = files

@@ -146,7 +146,7 @@ async function lossesOf(
 ): Promise<{ losses: Losses; lostIds: string[] }> {
   const files = await openLevelFiles(plan.directory.path)
   try {
-    const losses = await findLosses(files, { damage: plan.damage, mark }, signal)
+    const losses = await findLosses(files, mark, signal)
     return { losses, lostIds: await findLostIds(files, losses.ranges, signal) }
   } finally {
     await files.close()

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { seqKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
+import { laneKey, seqKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { LaneId } from '../../../src/domain/ids.ts'
 import type { Spool } from '../../../src/spool/spool.ts'
-import { openLevelStore, type Store } from '../../../src/storage/storage.ts'
+import { openLevelStore, type OpenStore, type Store } from '../../../src/storage/storage.ts'
 import { eventually } from '../../support/eventually.ts'
 import { createHeldStore } from '../../support/held-store.ts'
 import { compacted } from '../../support/damaged-spool.ts'
@@ -19,6 +19,7 @@ import {
   deliverAll,
   publishAll,
   reopenTampered,
+  type SpoolWorld,
 } from '../../support/open-spool.ts'
 
 const lane = 1 as LaneId
@@ -48,6 +49,44 @@ async function flipKey(store: Store, seq: number, byte: number, bit: number): Pr
     ],
     { sync: true },
   )
+}
+
+const never = new AbortController().signal
+const oneEach = { payloadsMax: 1, bodyBytesMax: 1e9 }
+
+/** A world whose first chunk is damaged on the disk from `damageNow` on. */
+async function withLateDamage(openStore: OpenStore) {
+  let isBad = false
+  const key = seqKey(table.chunks, lane, 0)
+  const world = await openSpoolWorld({
+    changes: { recentBytesMax: 0 },
+    openStore: async (path, options) => {
+      const store = await openStore(path, options)
+      return {
+        ...store,
+        async *pages(range, how) {
+          for await (const page of store.pages(range, how))
+            yield page.map(([at, value]) => [at, isBad && at.equals(key) ? flipLastByte(value) : value])
+        },
+      }
+    },
+  })
+  return { world, damageNow: () => void (isBad = true) }
+}
+
+/** Changes records while nobody has the spool open; null deletes one. */
+async function tamper(
+  { spool, path }: SpoolWorld,
+  keys: readonly Buffer[],
+  change: (value: Buffer) => Buffer | null,
+): Promise<void> {
+  await spool.close()
+  const store = await openLevelStore(join(path, 'store'))
+  for (const key of keys) {
+    const value = change((await store.get(key))!)
+    await store.write([value === null ? { type: 'del', key } : { type: 'put', key, value }], { sync: true })
+  }
+  await store.close()
 }
 
 /** As delivery does: a lane without pending payloads is not sealed. */
@@ -161,6 +200,38 @@ describe('a chunk of which a bit flips in the key', () => {
   })
 })
 
+describe('a flipped bit in the key of a chunk', () => {
+  test('beside lost totals: the mark says how many payloads are missing', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'ab')
+    await deliverAll(before.spool)
+    await publishAll(before, 'cdefg')
+    await tamper(before, [laneKey(table.totals, lane)], flipLastByte)
+    const store = await openLevelStore(join(before.path, 'store'))
+    // Of number 4: it has number 0 then, which was settled.
+    await flipKey(store, 4, 12, 0x04)
+    await store.close()
+    const world = await before.reopen()
+    expect(await deliverAll(world.spool)).toEqual(['c', 'd', 'f', 'g'])
+    expect(world.spool.totals()).toMatchObject({ damaged: 1, openBytes: 0 })
+    expect(world.spool.lanes()).toMatchObject([{ appended: 7, settled: 7, open: 0 }])
+  })
+
+  test('that makes it far away moves no number there, also without the mark', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'abc')
+    await before.spool.close()
+    const store = await openLevelStore(join(before.path, 'store'))
+    await flipKey(store, 2, 7, 0x40)
+    await store.close()
+    await rm(join(before.path, 'mark'))
+    const world = await before.reopen()
+    expect(world.eventsOf('record_damaged')).toMatchObject([{ table: 'chunks' }])
+    expect(await deliverAll(world.spool)).toEqual(['a', 'b'])
+    expect(world.spool.lanes()).toMatchObject([{ appended: 2, settled: 2, open: 0 }])
+  })
+})
+
 describe('a damaged spool', () => {
   test('a lane whose only chunk is damaged takes no bytes of the limit afterwards', async () => {
     const before = await openSpoolWorld()
@@ -172,46 +243,55 @@ describe('a damaged spool', () => {
 
   test('is reported before the write that counts it, so that no end of the process hides it', async () => {
     const held = createHeldStore()
-    const options = { changes: { recentBytesMax: 0 }, openStore: held.openStore }
-    const before = await openSpoolWorld(options)
-    await publishAll(before, 'abc')
-    const world = await reopenTampered(before, seqKey(table.chunks, lane, 1), flipLastByte)
-    const limits = { payloadsMax: 1, bodyBytesMax: 1e9 }
-    await world.spool.seal(lane, limits)
+    const { world, damageNow } = await withLateDamage(held.openStore)
+    world.spool.append(payloadNamed('one'))
+    expect(await world.publish('two')).toBeNull()
+    damageNow()
     held.hold()
-    const sealing = world.spool.seal(lane, limits)
+    const sealing = world.spool.seal(lane, oneEach)
     await eventually(() => held.waiting() === 1)
-    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 1, payloads: 1 }])
+    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 0, payloads: 2 }])
     expect(world.spool.totals().damaged).toBe(0)
     held.release()
     await sealing
-    expect(world.spool.totals().damaged).toBe(1)
+    expect(world.spool.totals().damaged).toBe(2)
   })
 
   test('a chunk that becomes damaged before it is cut is set aside too', async () => {
-    let bad = false
-    const key = seqKey(table.chunks, lane, 0)
-    const world = await openSpoolWorld({
-      changes: { recentBytesMax: 0 },
-      openStore: async (path) => {
-        const store = await openLevelStore(path)
-        return {
-          ...store,
-          async *pages(range, options) {
-            for await (const page of store.pages(range, options))
-              yield page.map(([at, value]) => [at, bad && at.equals(key) ? flipLastByte(value) : value])
-          },
-        }
-      },
-    })
+    const { world, damageNow } = await withLateDamage(openLevelStore)
     world.spool.append(payloadNamed('one'))
     expect(await world.publish('two')).toBeNull()
     expect(await world.publish('three')).toBeNull()
-    bad = true
-    const batch = await world.spool.seal(lane, { payloadsMax: 1, bodyBytesMax: 64 * 1024 ** 2 })
+    damageNow()
+    const batch = await world.spool.seal(lane, oneEach)
     expect(batch && (await namesIn(world.spool, batch))).toEqual(['three'])
     expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 0, payloads: 2 }])
   })
+
+  test.each(['damaged', 'missing'] as const)(
+    'far behind the head is counted after the start, and the lane adds up before it is delivered (%s)',
+    async (how) => {
+      const before = await openSpoolWorld({ changes: { recentBytesMax: 0 } })
+      await publishAll(before, 'abcdefgh')
+      const value = (found: Buffer) => (how === 'damaged' ? flipLastByte(found) : null)
+      const damaged = [3, 4].map((seq) => seqKey(table.chunks, lane, seq))
+      await tamper(before, damaged, value)
+      const world = await before.reopen()
+      await eventually(() => world.spool.totals().damaged === 2)
+      const reports = world.eventsOf('chunk_damaged')
+      expect(reports[0]).toMatchObject({ lane, firstSeq: 3 })
+      expect(reports.reduce((sum, { payloads }) => sum + payloads, 0)).toBe(2)
+      expect(await world.spool.check(never)).toMatchObject({ ok: true })
+      // What is counted is not taken for the settled payloads of a batch whose record is lost.
+      for (let n = 0; n < 2; n += 1) await world.spool.seal(lane, oneEach)
+      await tamper(world, [seqKey(table.batches, lane, 0)], () => null)
+      const again = await world.reopen()
+      expect(await deliverAll(again.spool)).toEqual(['a', 'b', 'c', 'f', 'g', 'h'])
+      expect(again.eventsOf('chunk_damaged')).toMatchObject([{ payloads: 0 }])
+      expect(again.spool.lanes()).toMatchObject([{ appended: 8, settled: 8, open: 0 }])
+      expect(again.spool.totals().openBytes).toBe(0)
+    },
+  )
 
   test('a damaged block of a table costs only its own payloads, and the rest is delivered in order', async () => {
     const changes = { recentBytesMax: 0 }

@@ -11,7 +11,8 @@ import { userKeyOf } from '../../../src/storage/level-files/table-reader/block.t
 import { openTable } from '../../../src/storage/level-files/table-reader/table-reader.ts'
 import { readStoreDirectory } from '../../../src/storage/level-files/store-directory.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
-import { compacted } from '../../support/damaged-spool.ts'
+import { compacted, tableOf, zeroPage } from '../../support/damaged-spool.ts'
+import { eventually } from '../../support/eventually.ts'
 import { newFolder } from '../../support/folders.ts'
 import { writeKilledStore } from '../../support/killed-store.ts'
 import {
@@ -26,6 +27,7 @@ import {
   type SpoolWorld,
 } from '../../support/open-spool.ts'
 import { copied, killBehindEachStep, repair } from '../../support/repaired-spool.ts'
+import { checkOf } from '../../support/resting-spool.ts'
 import { keptNamed, payloadNamed } from '../../support/spool-world.ts'
 
 const changes = { bytesMax: 256 * 1024 ** 2, quarantineBytesMax: 64 * 1024 ** 2 }
@@ -156,6 +158,25 @@ describe('the repair of a spool', () => {
       await spool.close()
     },
   )
+
+  test('of a table and the log together leaves a spool that adds up after the next start', async () => {
+    const world = await openSpoolWorld({ changes })
+    for (let n = 0; n < 60; n += 1) await world.publish(`in a table ${n}`, { padding: 2000 })
+    await world.spool.close()
+    await compacted(world.path)
+    const more = await openSpoolWorld({ path: world.path, changes })
+    for (let n = 0; n < 20; n += 1) await more.publish(`in the log ${n}`, { padding: 2000 })
+    await more.spool.close()
+    await zeroPage(await tableOf(world.path), 2)
+    const { logs } = await readStoreDirectory(join(world.path, 'store'))
+    await zeroPage(join(world.path, 'store', logs.at(-1)!.name), 5)
+    const { losses } = await repair(world.path)
+    expect(losses.payloads).toBeGreaterThan(2)
+    const started = await openSpoolWorld({ path: world.path, changes })
+    await eventually(() => started.spool.totals().damaged === losses.payloads)
+    await started.spool.close()
+    expect((await checkOf(world.path)).problems).toEqual([])
+  })
 
   test('does not say that no payload is lost where totals and mark are lost', async () => {
     const world = await filled()
