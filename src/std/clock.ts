@@ -47,17 +47,23 @@ export const systemClock: Clock = {
   },
 }
 
+/** Rare looks fall on multiples of it, so that one wake-up of an idle process serves all of them. */
+const gridMs = 1000
+/** A timer may fire so much early: it must not fire for the same second again. */
+const earlyMs = 20
+
 /**
  * Calls `work` again and again, each time `everyMs` after it has ended, until the returned function is
- * called. What `work` returns never rejects.
+ * called. With a second or more it is called up to a second earlier, on a full second of the monotonic clock.
+ * What `work` returns never rejects.
  */
 export function every(
-  { after }: Pick<Clock, 'after'>,
+  { after, monotonic }: Pick<Clock, 'after' | 'monotonic'>,
   everyMs: number,
   work: () => Promise<void> | void,
 ): CancelTimer {
   let isEnded = false
-  let cancel = after(everyMs, run)
+  let cancel = after(delayMs(), run)
   return () => {
     isEnded = true
     cancel()
@@ -70,7 +76,14 @@ export function every(
   }
 
   function wait(): void {
-    if (!isEnded) cancel = after(everyMs, run)
+    if (!isEnded) cancel = after(delayMs(), run)
+  }
+
+  function delayMs(): number {
+    if (everyMs < gridMs) return everyMs
+    const nowMs = monotonic()
+    const restMs = Math.floor((nowMs + everyMs) / gridMs) * gridMs - nowMs
+    return Math.ceil(restMs < earlyMs ? restMs + gridMs : restMs)
   }
 }
 

@@ -12,7 +12,8 @@ import type { MetricsView } from './metrics-view.ts'
 
 /** Lanes whose role is remembered for batches that are settled later. Old ones are forgotten first. */
 const lanesMax = 1024
-const lagResolutionMs = 20
+/** How often the event loop is sampled. Each sample is a wake-up, also of an idle process. */
+const lagResolutionMs = 1000
 
 export type Metrics = {
   apply(this: void, event: GatewayEvent): void

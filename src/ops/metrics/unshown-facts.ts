@@ -268,9 +268,12 @@ const log = group(unshown, (view: MetricsView) => view, {
 })
 
 const eventLoop = group(unshown, ({ eventLoopLag }: MetricsView) => eventLoopLag, {
-  p50S: count('Median delay of the event loop since the last scrape.', 'gateway_event_loop_lag_p50_seconds'),
+  p50S: count(
+    'Median delay of the event loop since the last scrape, of a sample a second.',
+    'gateway_event_loop_lag_p50_seconds',
+  ),
   p99S: count(
-    'Delay of the event loop that one turn in a hundred exceeded since the last scrape.',
+    'Delay of the event loop that one sample in a hundred exceeded since the last scrape.',
     'gateway_event_loop_lag_p99_seconds',
   ),
   maxS: count('Longest delay of the event loop since the last scrape.', 'gateway_event_loop_lag_max_seconds'),
