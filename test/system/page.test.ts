@@ -240,8 +240,14 @@ describe.skipIf(!existsSync(executablePath))('the page in a browser', { timeout:
     await page.getByRole('link', { name: 'Overview' }).click()
     await expectText(page, '#waiting', /Payloads\s*\d+.*Sent in\s*(about|less than)/s)
     await expectText(page, '#plots', /messages received\s+\d/)
-    await page.locator('#plots canvas').nth(3).waitFor({ state: 'attached' })
-    expect(await page.locator('#plots canvas').count()).toBe(4)
+    expect(await page.locator('#plots svg.lines').count()).toBe(4)
+    // Also the plots, and what is open in them stays so.
+    await page.locator('.plot summary').first().click()
+    const lastPoint = page.locator('#plots svg.lines').first().locator('.point title').last()
+    const until = (await lastPoint.textContent())!
+    expect(until).toMatch(/^Until 20.*\nmessages received: \d/s)
+    while ((await lastPoint.textContent()) === until) await page.waitForTimeout(200)
+    expect(await page.locator('.plot table').first().isVisible()).toBe(true)
     await shoot(page, 'flow-backlog')
 
     await page.getByRole('link', { name: 'Live', exact: true }).click()

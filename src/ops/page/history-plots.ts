@@ -1,7 +1,7 @@
-// history-plots.ts: how the gateway did, as plots of the overview: SVG and a table of values, which a
-// script replaces by plots that can be read point by point (browser/page-plots.ts). Both have the columns
-// of /history.
+// history-plots.ts: how the gateway did, as plots of the overview: SVG with the values under the pointer, and
+// a table of them.
 
+import { isoTime, zonedTime } from '../../std/clock.ts'
 import { formatDuration } from '../../std/quantity.ts'
 import type { HistorySpan, HistoryView } from '../history/history.ts'
 import { html, type Html } from './html.ts'
@@ -57,6 +57,7 @@ const spanNames: Readonly<Record<HistorySpan, string>> = {
 }
 
 const rowsInTable = 12
+const pointsInPlot = 60
 
 export function plotsSection(history: HistoryView): Html {
   const { span, atSeconds } = history
@@ -77,23 +78,21 @@ export function plotsSection(history: HistoryView): Html {
     ${
       atSeconds.length < 2
         ? html`<p class="quiet">Nothing to plot yet. A sample is taken every 10 s.</p>`
-        : html`<div class="plots" id="plots" data-span="${span}">
-            ${plots.map((plot) => figure(plot, history))}
-          </div>`
+        : html`<div class="plots" id="plots" data-region>${plots.map((plot) => figure(plot, history))}</div>`
     }
   </section>`
 }
 
 function figure(plot: Plot, history: HistoryView): Html {
-  const { id, title, per, format } = plot
+  const { id, title, format } = plot
   const lines = linesOf(plot, history)
   const largest = Math.max(0, ...lines.flatMap(({ values }) => values.map((value) => value ?? 0)))
   const latest = (line: Line) => line.values.findLast((value) => value !== null) ?? null
-  const columns = plot.lines === 'answers' ? 'answers' : plot.lines.map(([name]) => name).join(' ')
-  return html`<figure class="plot" data-plot="${id}" data-columns="${columns}" data-per="${per}">
+  const { atSeconds } = history
+  const points = largestOf(lines, plot, { atSeconds, count: pointsInPlot }).toReversed()
+  return html`<figure class="plot" data-key="${id}">
     <figcaption>
-      <strong>${title}</strong> <span class="quiet">up to <span class="most">${format(largest)}</span></span>
-      <span class="quiet at"></span>
+      <strong>${title}</strong> <span class="quiet">up to ${format(largest)}</span>
       <ul class="legend">
         ${lines.map((line, index) => {
           const now = latest(line)
@@ -105,12 +104,22 @@ function figure(plot: Plot, history: HistoryView): Html {
         })}
       </ul>
     </figcaption>
-    <div class="drawing">
-      ${linesSvg(lines, `${title}, ${spanNames[history.span].toLowerCase()}: up to ${format(largest)}`)}
-    </div>
+    ${linesSvg(
+      lines,
+      `${title}, ${spanNames[history.span].toLowerCase()}: up to ${format(largest)}`,
+      points.map(({ until, values }) =>
+        [
+          `Until ${zonedTime(until)}`,
+          ...lines.map(({ name }, index) => `${name}: ${values[index]! || 'unknown'}`),
+        ].join('\n'),
+      ),
+    )}
+    <p class="quiet range">
+      ${[atSeconds[0], atSeconds.at(-1)].map((seconds) => html`<span>${at(timeOf(seconds))}</span>`)}
+    </p>
     <details>
       <summary aria-label="Values: ${title}">Values</summary>
-      <div id="values-${id}" data-region>${valuesTable(plot, lines, history)}</div>
+      ${valuesTable(plot, lines, history)}
     </details>
   </figure>`
 }
@@ -136,21 +145,36 @@ function perTime(value: number | null, seconds: number | null, per: 'second' | '
   return (value / seconds) * (per === 'minute' ? 60 : 1)
 }
 
-/** A few rows, with the largest value of the samples that each stands for. */
-function valuesTable({ title, format }: Plot, lines: readonly Line[], { atSeconds }: HistoryView): Html {
-  const each = Math.max(1, Math.ceil(atSeconds.length / rowsInTable))
+/** A few rows. */
+function valuesTable(plot: Plot, lines: readonly Line[], { atSeconds }: HistoryView): Html {
+  return table({
+    caption: `${plot.title}: the largest value until each time`,
+    columns: ['Until', ...lines.map(({ name }) => `*${name}`)],
+    rows: largestOf(lines, plot, { atSeconds, count: rowsInTable }).map(({ until, values }) => [
+      at(until),
+      ...values,
+    ]),
+  })
+}
+
+/** The largest values of as many samples each as make `count` of them, the last ones first. */
+function largestOf(
+  lines: readonly Line[],
+  { format }: Pick<Plot, 'format'>,
+  { atSeconds, count }: { atSeconds: readonly number[]; count: number },
+) {
+  const each = Math.max(1, Math.ceil(atSeconds.length / count))
   const ends: number[] = []
   for (let end = atSeconds.length; end > 0; end -= each) ends.push(end)
-  return table({
-    caption: `${title}: the largest value until each time`,
-    columns: ['Until', ...lines.map(({ name }) => `*${name}`)],
-    rows: ends.map((end) => {
-      const time = new Date((atSeconds[end - 1] ?? 0) * 1000).toISOString()
-      const cells = lines.map(({ values }) => {
-        const known = values.slice(Math.max(0, end - each), end).filter((value) => value !== null)
-        return known.length === 0 ? '' : format(Math.max(...known))
-      })
-      return [at(time), ...cells]
+  return ends.map((end) => ({
+    until: timeOf(atSeconds[end - 1]),
+    values: lines.map(({ values }) => {
+      const known = values.slice(Math.max(0, end - each), end).filter((value) => value !== null)
+      return known.length === 0 ? '' : format(Math.max(...known))
     }),
-  })
+  }))
+}
+
+function timeOf(seconds = 0): string {
+  return isoTime(seconds * 1000)
 }

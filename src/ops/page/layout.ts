@@ -38,8 +38,6 @@ export type Shown = {
   status?: number
   /** Path in the navigation; the view's own path. */
   path: string
-  /** A script draws its plots. */
-  hasPlots?: boolean
   /** A script keeps the parts with `data-region` new. */
   isLive?: boolean
   /** A script shows messages as they come. */
@@ -80,13 +78,12 @@ function entriesOf({ spool, devices, heldBatches }: Frame): readonly Entry[] {
 }
 
 export function pageAnswer(shown: Shown, frame: Frame | null): TextAnswer {
-  const { title, body, status = 200, path, hasPlots = false, isLive = false, hasTap = false } = shown
+  const { title, body, status = 200, path, isLive = false, hasTap = false } = shown
   const version = assetsVersion()
   const scripts = [
     // First, because it remembers the view as it was made.
     ...(isLive ? ['live-regions'] : []),
     'browser',
-    ...(hasPlots ? ['page-plots'] : []),
     ...(hasTap ? ['tap-list'] : []),
   ]
   const document = html`<!doctype html>
@@ -97,9 +94,7 @@ export function pageAnswer(shown: Shown, frame: Frame | null): TextAnswer {
         <meta name="color-scheme" content="light dark" />
         <title>${title} · telemetry gateway</title>
         <link rel="icon" href="/page/assets/icon.svg" type="image/svg+xml" />
-        ${hasPlots && html`<link rel="stylesheet" href="/page/assets/uplot.css?v=${version}" />`}
         <link rel="stylesheet" href="/page/assets/page.css?v=${version}" />
-        ${hasPlots && html`<script src="/page/assets/uplot.js?v=${version}" defer></script>`}
         ${scripts.map(
           (name) => html`<script src="/page/assets/${name}.js?v=${version}" type="module"></script> `,
         )}

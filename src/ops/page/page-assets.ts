@@ -1,17 +1,16 @@
-// page-assets.ts: the files of the page: style, scripts, uPlot, icon. Nothing comes from another host.
+// page-assets.ts: the files of the page: style, scripts, icon. Nothing comes from another host.
 //
 // The build compiles browser/ and puts it and the style beside this file. Run from source, the types are
 // stripped from a script when it is first asked for. A file is read once.
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createRequire, stripTypeScriptTypes } from 'node:module'
-import { dirname, join } from 'node:path'
+import { stripTypeScriptTypes } from 'node:module'
+import { join } from 'node:path'
 import { z } from 'zod'
 import { text } from '../http/http-routing/parameters.ts'
 import { route, type Route } from '../http/http-routing/route.ts'
 
-const require = createRequire(import.meta.url)
 const here = import.meta.dirname
 const isSource = import.meta.filename.endsWith('.ts')
 const javascript = 'text/javascript; charset=utf-8'
@@ -21,10 +20,7 @@ const assets: Readonly<Record<string, { contentType: string; read: () => string 
   'page.css': { contentType: css, read: () => readFileSync(join(here, 'page.css'), 'utf8') },
   'browser.js': { contentType: javascript, read: () => script('browser') },
   'live-regions.js': { contentType: javascript, read: () => script('live-regions') },
-  'page-plots.js': { contentType: javascript, read: () => script('page-plots') },
   'tap-list.js': { contentType: javascript, read: () => script('tap-list') },
-  'uplot.js': { contentType: javascript, read: () => uplot('uPlot.iife.min.js') },
-  'uplot.css': { contentType: css, read: () => uplot('uPlot.min.css') },
   'icon.svg': { contentType: 'image/svg+xml', read: () => icon },
 }
 
@@ -83,8 +79,4 @@ function script(name: string): string {
   } finally {
     process.emitWarning = emitWarning
   }
-}
-
-function uplot(file: string): string {
-  return readFileSync(join(dirname(require.resolve('uplot')), file), 'utf8')
 }

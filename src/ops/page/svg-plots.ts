@@ -1,5 +1,5 @@
-// svg-plots.ts: plots as SVG: for readers without scripts, and small ones in tables. Colours come from the
-// style sheet, by class; the content security policy allows no others.
+// svg-plots.ts: plots as SVG, and small ones in tables. Colours come from the style sheet, by class; the
+// content security policy allows no others.
 
 import { html, type Html } from './html.ts'
 
@@ -12,8 +12,11 @@ export type Line = {
 const width = 600
 const height = 120
 
-/** Lines over the same times, from zero to the largest value. `text`: what a screen reader says. */
-export function linesSvg(lines: readonly Line[], text: string): Html {
+/**
+ * Lines over the same times, from zero to the largest value. `text`: what a screen reader says. `points`:
+ * what a browser shows under the pointer, each over its share of the width.
+ */
+export function linesSvg(lines: readonly Line[], text: string, points: readonly string[]): Html {
   const largest = Math.max(0, ...lines.flatMap(({ values }) => values.map((value) => value ?? 0)))
   return html`<svg
     class="lines"
@@ -26,6 +29,12 @@ export function linesSvg(lines: readonly Line[], text: string): Html {
       ({ values }, index) =>
         html`<path class="line series-${(index % 5) + 1}" d="${pathOf(values, largest)}" />`,
     )}
+    ${points.map((point, index) => {
+      const wide = width / points.length
+      return html`<rect class="point" x="${short(index * wide)}" width="${short(wide)}" height="${height}">
+        <title>${point}</title>
+      </rect>`
+    })}
   </svg>`
 }
 

@@ -2,7 +2,6 @@
 // Entry file of this folder; each other file is a script of its own, which a view loads when it needs it.
 //
 //   live-regions.ts   new values without a reload
-//   page-plots.ts     plots that can be zoomed
 //   tap-list.ts       messages as they come
 //
 // Plain DOM, no framework. Foreign text is set as text, never as markup.

@@ -62,7 +62,6 @@ export function overviewPage(
       },
       plotsSection(request.source.history(span)),
     ),
-    hasPlots: true,
     isLive: true,
   }))
 }
