@@ -1,5 +1,5 @@
 // flip-acts.ts: bits that flip at rest, in keys and values: of chunks, of batches (claims on chunks), of dead letters, and
-// of what is known of devices. What was struck is noted, for the oracle: a payload of a chunk is lost and counted; those of
+// of what is known of devices; in values also of the totals of lanes, which are made anew. What was struck is noted, for the oracle: a payload of a chunk is lost and counted; those of
 // a batch are sent again under another batchId; a dead letter is set aside.
 //
 // Only chunks of which nothing was submitted yet. One that the gateway still has in memory may be submitted after that,
@@ -31,7 +31,7 @@ export type Flips = {
   readonly isAny: boolean
 }
 
-const tables = { chunks: 0x10, batches: 0x11, deadLetters: 0x20 } as const
+const tables = { chunks: 0x10, batches: 0x11, totals: 0x12, deadLetters: 0x20 } as const
 
 /** Of the second database: devices, clients, and the fields of sources. */
 const recordTables = [0x20, 0x21, 0x22] as const
@@ -39,16 +39,18 @@ const recordTables = [0x20, 0x21, 0x22] as const
 const headBytes = 29
 const keyShare = 0.5
 const payloadShare = 0.6
+/** Among the flips of chunks. */
+const totalsShare = 0.2
 
 export function createFlips({ disk }: Machine, services: readonly Service[], random: Random): Flips {
   const payloads: Payload[] = []
   /** Keys of chunks of which a bit has flipped: none is struck twice. */
   const struck = new Set<string>()
-  const counts = { keys: 0, values: 0, batches: 0, records: 0, reports: 0 }
+  const counts = { keys: 0, values: 0, batches: 0, totals: 0, records: 0, reports: 0 }
   const batched = new Set<string>()
   const deadLetters: (string | null)[] = []
   // Where both are struck, nothing tells which payloads of a lane are open.
-  const strikePayloads = random.chance(0.5) ? strikeChunk : strikeBatch
+  const strikePayloads = random.chance(0.5) ? strikeChunkOrTotals : strikeBatch
   return {
     act,
     payloads,
@@ -68,7 +70,9 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
     },
     deadLetters,
     get isAny() {
-      return counts.keys + counts.values + counts.batches + counts.records + deadLetters.length > 0
+      return (
+        counts.keys + counts.values + counts.batches + counts.totals + counts.records + deadLetters.length > 0
+      )
     },
   }
 
@@ -96,6 +100,22 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
         for (const { payloadId } of payloadsIn(content)) batched.add(payloadId)
     strike(database, { key, value, isOfKey: random.chance(keyShare) })
     counts.batches += 1
+  }
+
+  function strikeChunkOrTotals(): void {
+    if (random.chance(totalsShare)) strikeTotals()
+    else strikeChunk()
+  }
+
+  function strikeTotals(): void {
+    const database = databaseOf('store')
+    const entries = database === null ? [] : entriesOf(database, tables.totals)
+    // Those of dead letters and others have numbers that no lane has.
+    const totals = entries.filter(([key]) => key[1] === 0 && key.readUInt32BE(1) > 0)
+    if (database === null || totals.length === 0) return
+    const [key, value] = random.pick(totals)
+    database.change(key, flippedBit(value, random.below(value.length * 8)))
+    counts.totals += 1
   }
 
   function strikeDeadLetter(): void {
