@@ -34,7 +34,7 @@ function pinnedNode() {
 
 function isNewEnough() {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-  return major === 22 ? minor >= 19 : major === 23 ? minor >= 6 : major >= 24
+  return major === 22 ? minor >= 19 : major === 23 ? minor >= 8 : major >= 24
 }
 
 function programFile() {

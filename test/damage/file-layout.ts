@@ -2,6 +2,7 @@
 // may lose. Reads the formats itself, so that the reader of the gateway is not judged by itself.
 
 import { readFile } from 'node:fs/promises'
+import { zstdDecompressSync } from 'node:zlib'
 import type { FileKind } from './cells.ts'
 
 export type UnitContent = {
@@ -150,12 +151,22 @@ function addEntry(content: UnitContent, key: Buffer, value: Buffer | null, first
   }
   const text = () => value.toString('latin1')
   if (key[0] === tables.chunks)
-    for (const [, time] of text().matchAll(/"signalTimestamp":(\d+)/g))
+    for (const [, time] of framesOf(value).matchAll(/"signalTimestamp":(\d+)/g))
       content.numbers.push(Number(time) - firstTime)
   else if (key[0] === tables.batches) content.batchIds.push(/"batchId":"([^"]+)"/.exec(text())?.[1] ?? '')
   else if (key[0] === tables.deadLetters) content.deadLetters += 1
   else if (key[0] === tables.kept) content.kept += 1
   else if (key[0] === tables.state) content.state += 1
+}
+
+const compressedVersion = 5
+const chunkHeadBytes = 29
+
+/** The payloads of a chunk, which are compressed behind its head. */
+function framesOf(chunk: Buffer): string {
+  const frames =
+    chunk[0] === compressedVersion ? zstdDecompressSync(chunk.subarray(chunkHeadBytes)) : chunk
+  return frames.toString('latin1')
 }
 
 class Cursor {

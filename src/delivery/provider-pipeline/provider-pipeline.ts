@@ -259,7 +259,11 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
 
   /** The spool rejected a seal or a settle: the batches here may be void, so all of them are read again. */
   function spoolRejected(error: unknown, own: PipelineSession): void {
-    if (!(error instanceof GatewayError)) throw error
+    if (!(error instanceof GatewayError)) {
+      // The process ends with it. A next try in the same turn of the event loop would keep it from that.
+      own.down = 'rejected'
+      throw error
+    }
     if (!isCurrent(own) || stopping) return
     own.down = 'rejected'
     own.end.abort()

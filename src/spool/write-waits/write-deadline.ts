@@ -10,11 +10,12 @@
 //                   what time closes
 //   the rest        does not wait, and takes along what is there
 //
-// `ackDelayMaxMs` bounds all of them. Below a millisecond nothing waits: timers are not finer.
+// `ackDelayMaxMs` bounds all of them. Below four milliseconds nothing waits: a timer may be late by
+// one or two, and a sender that empties its backlog in the same network shall lose nothing.
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 
-const waitMsMin = 1
+const waitMsMin = 4
 
 export class WriteDeadline {
   readonly #clock: Clock

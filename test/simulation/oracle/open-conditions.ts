@@ -27,7 +27,7 @@ export type OpenConditions = {
   observe(event: GatewayEvent, now: Now): void
 }
 
-type Held = { count: number; atMs: number }
+type Held = { count: number; payloads: number; atMs: number }
 
 type Known = {
   troubles: readonly Trouble[]
@@ -99,7 +99,9 @@ export function createOpenConditions(
     { endpoint, status, now, at }: { endpoint: string; status: Status; now: Now; at: string },
   ): void {
     const service = services.find(({ provider }) => provider === name)
-    const alone = lastHeld.get(`${name} not_accepted`)
+    const refused = lastHeld.get(`${name} not_accepted`)
+    // One of several payloads was cut in twelve refusals in a row, and waits longer.
+    const alone = refused?.count === refused?.payloads ? refused : undefined
     if (endpoint !== 'available') notAvailableMs.set(name, now.atMs)
     // In an outage it waits for the next probe, whatever was accepted before.
     const fromMs = Math.max(alone?.atMs ?? 0, notAvailableMs.get(name) ?? 0)
@@ -140,7 +142,7 @@ export function createOpenConditions(
       if (event.batches > 0 && !mayHold(event.provider, event.reason))
         wrong.push(`a batch of ${event.provider} is held as ${event.reason}, at ${seconds(atMs)}`)
       if (!firstHeld.has(key)) firstHeld.set(key, event.batches)
-      lastHeld.set(key, { count: event.batches, atMs })
+      lastHeld.set(key, { count: event.batches, payloads: event.payloads, atMs })
     }
     if (event.kind === 'endpoint_changed' && event.state === 'available')
       availableSince.set(event.provider, { atMs, life })
