@@ -164,8 +164,7 @@ const chunkHeadBytes = 29
 
 /** The payloads of a chunk, which are compressed behind its head. */
 function framesOf(chunk: Buffer): string {
-  const frames =
-    chunk[0] === compressedVersion ? zstdDecompressSync(chunk.subarray(chunkHeadBytes)) : chunk
+  const frames = chunk[0] === compressedVersion ? zstdDecompressSync(chunk.subarray(chunkHeadBytes)) : chunk
   return frames.toString('latin1')
 }
 
