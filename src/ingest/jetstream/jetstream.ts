@@ -141,7 +141,7 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
   async function prepare(connection: Connection): Promise<void> {
     report.stream(streamFindings(await ensureStream(connection, options), options))
     await ensureBucket(connection, options)
-    // Before the durables: what was missing for nobody is no loss.
+    // Before the durables are made: messages that came before there was a consumer do not count as lost.
     report.mapping(await probeMapping(connection, options))
     await partitions.ensureDurables(connection)
     // The user needs no right to look beyond its own.

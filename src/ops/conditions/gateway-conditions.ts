@@ -156,9 +156,9 @@ export const selfConditions: ConditionTable<SelfCode> = {
   CLIENT_CERTIFICATES_EXPIRE: {
     severity: 'warning',
     meaning:
-      'Client certificates of devices end within 30 days, or ended less than 30 days ago (a third of their life, where ' +
-      'that is shorter). The gateway knows those of the last connection of each client. With an expired one a device ' +
-      'does not get in.',
+      'Client certificates of devices end within 30 days, or ended in the last 30 days. For a certificate that is valid ' +
+      'for less than 90 days, a third of that time counts. The gateway knows the certificate of the last connection of ' +
+      'each client. A device with an expired certificate is refused.',
     act:
       'Give these devices new certificates. A connection with the new one ends the problem of a device. One that is gone ' +
       'for good leaves the list after the same time.',

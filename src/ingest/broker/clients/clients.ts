@@ -6,12 +6,12 @@
 //   lost           its connection ended in another way: a will says so, and so does a silent network
 //   refused        it was never admitted
 //
-// A client is its client id and its identity together: nobody can keep another identity out, or take over
-// from it, by its client id. The same identity may always take over: that is how a device comes back
-// whose old connection is still open. An anonymous client has no identity: one that proves an identity
-// takes over from it, and it cannot take over from one that has. Two devices with one client id and one
-// identity, or none, take over from each other without end; `sharedMin` times in `sharedWindowMs` raise a
-// condition, which each further one keeps open.
+// Two connections belong to one client only if both client id and identity are equal. So nobody can
+// keep another identity out, or take over its connection. The same identity may always take over: a
+// device comes back while its old connection is still open. An anonymous client has no identity: one
+// that proves an identity takes over from it, and it cannot take over from one that has. Two devices
+// with one client id and one identity, or none, take over from each other without end; `sharedMin`
+// times in `sharedWindowMs` raise a condition, which each further one keeps open.
 //
 // The record of a client has its client id as its key. Where another identity is connected with that id,
 // it is the name of both (`clientNameOf`).
