@@ -45,7 +45,8 @@ test('a write that hangs is seen after 10 s: the verdict, /readyz and a conditio
   expect((await readiness(pipeline))[0]).toBe(200)
   const scrape = await (await fetch(`${pipeline.gateway.addresses.ops}/metrics`)).text()
   const longer = /spool_write_duration_seconds_bucket\{le="10"\} (\d+)[^]*_seconds_count (\d+)/.exec(scrape)
-  expect(Number(longer?.[2])).toBe(Number(longer?.[1]) + 1)
+  // At least this one: on a busy machine others may wait behind it.
+  expect(Number(longer?.[2])).toBeGreaterThan(Number(longer?.[1]))
 })
 
 test('while a write hangs, nothing says that the credentials or the devices are at fault', async () => {

@@ -8,6 +8,7 @@ import { describe, expect, test } from 'vitest'
 import { checkInThread, openLevelStore, realDisk } from '../../src/storage/storage.ts'
 import { startGateway } from '../../src/app/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
+import type { GatewayEvent } from '../../src/domain/event.ts'
 import { newRandomId } from '../../src/domain/ids.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { mountSmallDisk } from '../crash/small-disk.ts'
@@ -168,21 +169,29 @@ describe('a daemon whose store and high-water mark were moved away, beside the m
 test('a spool that goes away before its records are opened gets none in its place', async () => {
   const folder = await newFolder()
   const spool = join(folder, 'spool')
+  const events: GatewayEvent[] = []
   let isAway = false
   const pipeline = await startWith(folder, true, {
     // As a file system that is unmounted, with the empty directory below it.
-    observe({ kind }) {
-      if (kind !== 'spool_recovered' || isAway) return
+    observe(event) {
+      events.push(event)
+      if (event.kind !== 'spool_recovered' || isAway) return
       isAway = true
       renameSync(spool, join(folder, 'away'))
       mkdirSync(spool)
     },
   })
-  await pipeline.until(() => pipeline.condition('LEDGER_UNAVAILABLE') !== undefined)
+  // Events, since LEDGER_UNAVAILABLE gives way to STORE_LOST within milliseconds, or comes behind it.
+  const isSeen = new Set(['LEDGER_UNAVAILABLE', 'STORE_LOST'])
+  await pipeline.until(() =>
+    events.some((event) => event.kind === 'condition_raised' && isSeen.has(event.code)),
+  )
   expect(await readdir(spool)).not.toContain('records')
+  expect(events.map(({ kind }) => kind)).not.toContain('ledger_opened')
   await rm(spool, { recursive: true })
   await rename(join(folder, 'away'), spool)
-  await pipeline.until(() => pipeline.condition('LEDGER_UNAVAILABLE') === undefined)
+  await pipeline.until(() => events.some(({ kind }) => kind === 'ledger_opened'))
+  await pipeline.until(() => pipeline.codes().every((code) => code === 'SPOOL_NEW'))
   expect(await readdir(spool)).toContain('records')
 }, 30_000)
 
