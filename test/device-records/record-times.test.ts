@@ -4,9 +4,6 @@ import { describe, expect, test } from 'vitest'
 import { column } from '../../src/device-records/record-table.ts'
 import { redated, shiftTimes } from '../../src/device-records/record-times.ts'
 import type { StoredRecord } from '../../src/device-records/device-record-codec.ts'
-import { deviceRecords, notedDevices } from '../support/device-records-world.ts'
-import { createFakeClock } from '../support/fake-clock.ts'
-import { messageOf } from '../support/mapping-world.ts'
 
 const dayMs = 86_400_000
 const rowOf = (firstAt: number, lastAt: number, mappedAt: number) => {
@@ -50,21 +47,4 @@ describe('a record of an unknown clock that began at 100,000', () => {
     } as unknown as StoredRecord
     expect(timesOf(redated(stored, { bootId, bootAt }, 900_000_000).numbers)).toEqual(times)
   })
-})
-
-test('a device is silent after its limit, also where the clock was set back by days', async () => {
-  const clock = createFakeClock()
-  let aheadMs = 20 * dayMs
-  const records = deviceRecords({ ...clock, now: () => clock.now() + aheadMs })
-  const hear = () => {
-    records.notes.begin({ ...messageOf({}), arrivedAt: clock.now() + aheadMs })
-    records.notes.heard(notedDevices()('truck-1'))
-  }
-  hear()
-  records.clockStepped(-aheadMs)
-  aheadMs = 0
-  const isSilent = () => [...records.standings()][0]?.isSilent
-  expect(isSilent()).toBe(false)
-  await clock.advance(2 * dayMs)
-  expect(isSilent()).toBe(true)
 })
