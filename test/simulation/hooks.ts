@@ -4,7 +4,7 @@
 //
 // The simulation itself has the real ones: its own files see no replacement.
 
-import { registerHooks, stripTypeScriptTypes, type LoadFnOutput, type ResolveFnOutput } from 'node:module'
+import { registerHooks } from 'node:module'
 import { installGlobals } from './machine/globals.ts'
 
 const here = new URL('./', import.meta.url).href
@@ -29,44 +29,14 @@ const simulated: Readonly<Record<string, string>> = {
   './level-files/level-files.ts': 'level-files',
 }
 
-/** What the module of a thread imports: it is loaded for each thread. */
-const ofThreads = new Map<string, ResolveFnOutput & { shortCircuit: true }>()
-
-/** Their sources without types, which would be taken away anew for each thread. */
-const strippedOfThreads = new Map<string, LoadFnOutput>()
-
 registerHooks({
   resolve(specifier, context, next) {
     const replacement = simulated[specifier.replace(/^node:/, '')]
     const parent = context.parentURL ?? here
-    const thread = /[?&]thread=(\d+)/.exec(parent)?.[1]
-    if (replacement === undefined || parent.startsWith(here)) {
-      if (thread === undefined) return next(specifier, context)
-      const key = `${specifier} ${parent.replace(/\?.*/, '')}`
-      let found = ofThreads.get(key)
-      if (found === undefined)
-        ofThreads.set(key, (found = { ...next(specifier, context), shortCircuit: true }))
-      return found
-    }
-    const query = replacement === 'worker-threads' && thread !== undefined ? `?thread=${thread}` : ''
-    return { url: `${here}node/${replacement}.ts${query}`, format: 'module-typescript', shortCircuit: true }
-  },
-  load(url, context, next) {
-    const [file = '', query] = url.split('?thread=')
-    if (query === undefined) return next(url, context)
-    let found = strippedOfThreads.get(file)
-    if (found === undefined) {
-      const { source } = next(url, context)
-      found = { format: 'module', source: stripTypeScriptTypes(textOf(source)), shortCircuit: true }
-      strippedOfThreads.set(file, found)
-    }
-    return found
+    if (replacement === undefined || parent.startsWith(here)) return next(specifier, context)
+    return { url: `${here}node/${replacement}.ts`, format: 'module-typescript', shortCircuit: true }
   },
 })
-
-function textOf(source: LoadFnOutput['source']): string {
-  return typeof source === 'string' ? source : Buffer.from((source ?? '') as Uint8Array).toString()
-}
 
 const realBuiltin = process.getBuiltinModule.bind(process)
 const { default: http } = await import('./node/http.ts')

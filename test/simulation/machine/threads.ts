@@ -5,21 +5,15 @@ import type { EventEmitter } from 'node:events'
 export type ThreadPort = EventEmitter & { postMessage(value: unknown, transfer?: ArrayBuffer[]): void }
 
 /** `other`: the Worker of the daemon. */
-type Thread = { port: ThreadPort; workerData: unknown; other: EventEmitter }
+type Thread = { port: ThreadPort; other: EventEmitter }
 
-const started = new Map<number, Thread>()
-let last = 0
+const started = new Set<Thread>()
 
 export const threads = {
-  add(thread: Thread): number {
-    last += 1
-    started.set(last, thread)
-    return last
-  },
-  get: (number: number) => started.get(number),
-  /** Those of an earlier machine. Their modules stay loaded, and keep nothing of the daemon. */
+  add: (thread: Thread) => void started.add(thread),
+  /** Those of an earlier machine. */
   forget() {
-    for (const { port, other } of started.values()) {
+    for (const { port, other } of started) {
       port.removeAllListeners()
       other.removeAllListeners()
     }

@@ -1,7 +1,5 @@
-// worker-threads.ts: node:worker_threads: a thread is its module, loaded once more in this process. Messages are
-// copied as between threads, and arrive a moment later.
-//
-// This module is loaded for each thread, with the number of the thread in its URL.
+// worker-threads.ts: node:worker_threads: a thread is a call of `serve`, which its module exports, in this process.
+// Messages are copied as between threads, and arrive a moment later.
 
 import { EventEmitter } from 'node:events'
 import * as real from 'node:worker_threads'
@@ -10,10 +8,10 @@ import { threads, type ThreadPort } from '../machine/threads.ts'
 
 export * from 'node:worker_threads'
 
-const own = threads.get(Number(new URL(import.meta.url).searchParams.get('thread') ?? -1)) ?? null
+export const parentPort = null
+export const workerData: unknown = undefined
 
-export const parentPort = own?.port ?? null
-export const workerData: unknown = own?.workerData
+type ThreadModule = { serve(port: ThreadPort, workerData: unknown): void | Promise<void> }
 
 const messageMs = 0.02
 
@@ -32,11 +30,15 @@ export class Worker extends EventEmitter {
       unref: () => undefined,
       start: () => undefined,
     })
-    const number = threads.add({ port: this.port, workerData: options.workerData, other: this })
-    const url = new URL(file)
-    url.searchParams.set('thread', String(number))
-    const loaded = import(url.href).then(
-      () => this.started(),
+    threads.add({ port: this.port, other: this })
+    const loaded = import(file.href).then(
+      ({ serve }: ThreadModule) => {
+        // Not awaited: a check reads files of the machine, which waits for this.
+        void Promise.resolve(serve(this.port, options.workerData)).catch((error: unknown) =>
+          this.emit('error', error),
+        )
+        this.started()
+      },
       (error: unknown) => this.emit('error', error),
     )
     machine().kernel.hold(loaded)
@@ -58,8 +60,9 @@ export class Worker extends EventEmitter {
 
   private send(value: unknown, transfer: ArrayBuffer[] = [], arrived: (copy: unknown) => void): void {
     if (this.isEnded || this.life !== machine().kernel.life) return
-    const copy =
-      transfer.length === 0 && isPlain(value) ? copied(value) : structuredClone(value, { transfer })
+    const copy = isPlain(value) ? copied(value) : structuredClone(value)
+    // The sender has them no longer.
+    for (const buffer of transfer) buffer.transfer()
     machine().kernel.schedule(messageMs, () => {
       if (!this.isEnded) arrived(copy)
     })
@@ -90,15 +93,19 @@ export class Worker extends EventEmitter {
 function isPlain(value: unknown): boolean {
   if (typeof value !== 'object' || value === null)
     return typeof value !== 'function' && typeof value !== 'symbol'
-  if (value instanceof Uint8Array || value instanceof Uint32Array || value instanceof SharedArrayBuffer)
-    return true
+  if (isBytes(value) || value instanceof SharedArrayBuffer || value instanceof ArrayBuffer) return true
   if (Array.isArray(value)) return value.every(isPlain)
   return Object.getPrototypeOf(value) === Object.prototype && Object.values(value).every(isPlain)
 }
 
+function isBytes(value: object): value is Uint8Array | Uint32Array {
+  return value instanceof Uint8Array || value instanceof Uint32Array
+}
+
 function copied(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || value instanceof SharedArrayBuffer) return value
-  if (value instanceof Uint8Array || value instanceof Uint32Array)
+  if (value instanceof ArrayBuffer) return value.slice(0)
+  if (isBytes(value))
     return value.buffer instanceof SharedArrayBuffer ? structuredClone(value) : value.slice()
   if (Array.isArray(value)) return value.map(copied)
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, copied(one)]))
