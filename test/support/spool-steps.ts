@@ -12,15 +12,19 @@ import { attemptsIn, type PayloadSettlement } from '../../src/domain/settlement.
 import {
   formatKey,
   laneKey,
+  numberOf,
   receiptKey,
   receiptTotalsLane,
   seqKey,
+  setAsideKey,
   shelfKey,
   stateKey,
   table,
+  tableRange,
   windowRecordKey,
 } from '../../src/spool/chunk-log/key-layout.ts'
 import type { Batch, PendingRun, SealLimits, SpoolOptions } from '../../src/spool/spool.ts'
+import { openExistingStore, openLevelStore, type Store } from '../../src/storage/storage.ts'
 import {
   addDeadLetters,
   collect,
@@ -39,7 +43,13 @@ import {
 } from './open-spool.ts'
 import { deadLetterNamed, exchangeOf, keptNamed, payloadNamed, provider } from './spool-world.ts'
 
-type One = { w: SpoolWorld; batches: Batch[]; runs: (PendingRun | null)[] }
+type One = {
+  w: SpoolWorld
+  /** While the spool is open. */
+  store: Store
+  batches: Batch[]
+  runs: (PendingRun | null)[]
+}
 type PayloadText = string | ({ name: string; attempts?: number } & Parameters<typeof payloadNamed>[1])
 type KeptText = string | ({ name: string } & Parameters<typeof keptNamed>[1])
 type Seal = Partial<SealLimits> & { lane?: number }
@@ -60,7 +70,10 @@ export async function startSpool(
 ) {
   const { changes = {}, lateBefore = 0 } = given ?? {}
   const isLate = (_provider: string, deviceTime: number) => deviceTime < lateBefore
-  return { w: await openSpoolWorld({ changes, isLate }), batches: [], runs: [] } as One
+  const one = { batches: [], runs: [] } as unknown as One
+  const openStore = async (path: string) => (one.store = await openLevelStore(path))
+  one.w = await openSpoolWorld({ changes, isLate, openStore })
+  return one
 }
 
 function payloadOf(text: PayloadText) {
@@ -87,6 +100,20 @@ function exchangeIn({ take = [], payloads = [], deadLetters = [], state = {} }: 
   })
 }
 
+/** A dead letter that is taken is named by its text: `dead letter old`. */
+async function withIds({ w }: One, text: ExchangeText): Promise<ExchangeText> {
+  const letters = await deadLettersIn(w.spool)
+  const idOf = (id: string) =>
+    letters.find(({ deadLetter }) => id === `dead letter ${deadLetter.detail}`)?.id ?? id
+  return { ...text, take: text.take?.map(idOf) ?? [] }
+}
+
+/** Of the spool, which is closed then. */
+async function storeOf({ w }: One): Promise<Store> {
+  await w.spool.close()
+  return openExistingStore(join(w.path, 'store'))
+}
+
 /** The record that a fault of the disk changes. */
 function keyOf(record: string): Buffer {
   const [kind, name = ''] = record.split(' ')
@@ -111,6 +138,14 @@ export const spoolWords = {
     for (const one of payloads) w.spool.append(payloadOf(one))
     expect(await ended(w.spool)).toBeNull()
   },
+  /** With a padding of so many bytes; `{n}` counts up. */
+  publishMany: async (
+    { w }: One,
+    { name, times, padding = 0 }: { name: string; times: number; padding?: number },
+  ) => {
+    for (let n = 0; n < times; n += 1)
+      expect(await w.publish(name.replace('{n}', `${n}`), { padding })).toBeNull()
+  },
   append: ({ w }: One, results: Record<string, string>) => {
     for (const [name, result] of Object.entries(results))
       expect([name, w.spool.append(payloadNamed(name))]).toEqual([name, result])
@@ -131,7 +166,20 @@ export const spoolWords = {
     for (const text of texts) w.spool.note(Buffer.from(text))
     await ended(w.spool)
   },
-  exchange: ({ w }: One, exchange: ExchangeText) => w.spool.exchange(exchangeIn(exchange)),
+  exchange: async (one: One, exchange: ExchangeText) =>
+    one.w.spool.exchange(exchangeIn(await withIds(one, exchange))),
+  /** Each is asked for before the one before it has ended; `fails`: with this code. */
+  atOnce: async ({ w }: One, calls: (ExchangeText & { fails?: string; put?: Record<string, string> })[]) => {
+    const results = calls.map(async ({ fails, put, ...exchange }) => {
+      if (put !== undefined) {
+        for (const [key, text] of Object.entries(put)) w.spool.putState(key, Buffer.from(text))
+        return ended(w.spool)
+      }
+      const exchanged = w.spool.exchange(exchangeIn(exchange))
+      return fails === undefined ? exchanged : expect(exchanged).rejects.toMatchObject({ code: fails })
+    })
+    await Promise.all(results)
+  },
   exchangeFails: ({ w }: One, [code, exchange]: [string, ExchangeText]) =>
     expect(w.spool.exchange(exchangeIn(exchange))).rejects.toMatchObject({ code }),
   seal: async (one: One, { lane = 1, ...limits }: Seal) => {
@@ -139,17 +187,32 @@ export const spoolWords = {
     expect(batch).not.toBeNull()
     one.batches.push(batch!)
   },
+  /** Names of the batches of the first lane with these limits. */
+  sealsAs: async ({ w }: One, { names, ...limits }: Seal & { names: string[] }) => {
+    const found: string[] = []
+    for (;;) {
+      const all = { payloadsMax: 1000, bodyBytesMax: 1e6, ...limits }
+      const batch = await w.spool.seal(w.spool.lanes()[0]!.id, all)
+      if (batch === null) break
+      found.push((await namesIn(w.spool, batch)).join(' '))
+    }
+    expect(found).toEqual(names)
+  },
   sealsNothing: async ({ w }: One, { lane = 1, ...limits }: Seal) =>
     expect(
       await w.spool.seal(lane as LaneId, { payloadsMax: 1000, bodyBytesMax: 1e6, ...limits }),
     ).toBeNull(),
   sealAll: async (one: One) => void one.batches.push(...(await sealAll(one.w.spool))),
-  settle: async (
+  load: ({ w, batches }: One, index: number) => w.spool.load(batches.at(index)!),
+  settle: async (one: One, settled: [number, Fate[] | 'all delivered', string?]) => {
+    await one.w.spool.load(one.batches.at(settled[0])!)
+    await spoolWords.settleLoaded(one, settled)
+  },
+  settleLoaded: async (
     { w, batches }: One,
     [index, fates, receipt]: [number, Fate[] | 'all delivered', string?],
-  ) => {
+  ): Promise<void> => {
     const batch = batches.at(index)!
-    await w.spool.load(batch)
     const payloads = fates === 'all delivered' ? fates : fates.map(fateOf)
     await w.spool.settle(
       batch,
@@ -193,6 +256,29 @@ export const spoolWords = {
   /** A bit of the record flips while nobody has the spool open. */
   damage: async (one: One, record: string) =>
     void (one.w = await reopenTampered(one.w, keyOf(record), flipLastByte)),
+  /** While the spool is open. */
+  damageNow: async ({ store }: One, record: string) => {
+    const value = await store.get(keyOf(record))
+    await store.write([{ type: 'put', key: keyOf(record), value: flipLastByte(value!) }], { sync: true })
+  },
+  /** What was set aside is there, and there are so many records of the table. Nobody has the spool open then. */
+  setAside: async (one: One, record: string) => {
+    const store = await storeOf(one)
+    const [kind, name] = record.split(' ')
+    const key =
+      kind === 'damaged' ? seqKey(table.damaged, 1 as LaneId, Number(name)) : setAsideKey(keyOf(record))
+    expect(await store.get(key)).toBeDefined()
+    await store.close()
+    one.w = await one.w.reopen()
+  },
+  windowRecords: async (one: One, numbers: number[]) => {
+    const found: number[] = []
+    const store = await storeOf(one)
+    for await (const page of store.pages(tableRange(table.windowKeys)))
+      for (const [key] of page) found.push(numberOf(key))
+    await store.close()
+    expect(found).toEqual(numbers)
+  },
   loseMark: async (one: One) => {
     await one.w.spool.close()
     await rm(join(one.w.path, 'mark'))
@@ -227,6 +313,7 @@ export const spoolWords = {
     expect(batch.role).toMatchObject(role)
     expect(Object.fromEntries(attemptsIn(batch.role))).toEqual(attempts)
   },
+  firstLane: ({ w }: One, expected: object) => expect(w.spool.lanes()[0]).toMatchObject(expected),
   lastLane: ({ w }: One, expected: object) => expect(w.spool.lanes().at(-1)).toMatchObject(expected),
   /** The next number of the first lane. */
   farBeyond: ({ w }: One, number: number) => expect(w.spool.lanes()[0]!.appended).toBeGreaterThan(number),

@@ -1,9 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { stateKey, setAsideKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
-import { openLevelStore } from '../../../src/storage/storage.ts'
-import { ended, flipLastByte, openSpoolWorld, reopenTampered, statesIn } from '../../support/open-spool.ts'
+import { ended, openSpoolWorld } from '../../support/open-spool.ts'
 import { exchangeOf, payloadNamed } from '../../support/spool-world.ts'
-import { join } from 'node:path'
 
 const bytes = (text: string) => Buffer.from(text)
 
@@ -22,24 +19,6 @@ describe('state of the mapping', () => {
     expect(spool.holdReason()).toBeNull()
     expect(spool.totals()).toMatchObject({ stateEntries: 0, stateBytes: 0 })
     expect(eventsOf('spool_held')).toMatchObject([{ reason: 'state_full' }])
-  })
-
-  test('that is damaged is reported and set aside unchanged, and the rest is returned', async () => {
-    const before = await openSpoolWorld()
-    before.spool.putState('van-1', bytes('one'))
-    before.spool.putState('van-2', bytes('two'))
-    await ended(before.spool)
-    const world = await reopenTampered(before, stateKey('van-1'), flipLastByte)
-    expect(world.eventsOf('record_damaged')).toMatchObject([{ table: 'state', name: 'van-1' }])
-    expect(await statesIn(world.spool)).toEqual({ 'van-2': 'two' })
-    await world.spool.close()
-    const store = await openLevelStore(join(world.path, 'store'))
-    const aside = await store.get(setAsideKey(stateKey('van-1')))
-    const left = []
-    for await (const page of store.pages(tableRange(table.state))) left.push(...page)
-    await store.close()
-    expect(aside?.toString()).toContain('on')
-    expect(left).toHaveLength(1)
   })
 })
 

@@ -1,19 +1,10 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
-import {
-  formatKey,
-  numberOf,
-  seqKey,
-  setAsideKey,
-  table,
-  tableRange,
-  windowRecordKey,
-} from '../../../src/spool/chunk-log/key-layout.ts'
+import { formatKey, seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import { formatRecord, formatVersion } from '../../../src/spool/chunk-log/record-codec.ts'
 import { openExistingStore, openLevelStore, type OpenStore } from '../../../src/storage/storage.ts'
-import { flipLastByte, openSpoolWorld, reopenTampered, publishAll } from '../../support/open-spool.ts'
-import { payloadNamed } from '../../support/spool-world.ts'
+import { openSpoolWorld, reopenTampered, publishAll } from '../../support/open-spool.ts'
 
 const lane1 = 1 as LaneId
 
@@ -59,21 +50,7 @@ describe('a start', () => {
   })
 })
 
-describe('a start with a damaged record', () => {
-  test('of the format writes it again with the id of the store, and sets the old one aside', async () => {
-    const before = await openSpoolWorld()
-    await publishAll(before, 'ab')
-    const world = await reopenTampered(before, formatKey, flipLastByte)
-    expect(world.eventsOf('record_damaged')).toMatchObject([{ table: 'format' }])
-    expect(world.eventsOf('high_water_mark_unknown')).toEqual([])
-    expect(world.spool.lanes()).toMatchObject([{ pending: 2 }])
-    await world.spool.close()
-    const store = await openExistingStore(join(before.path, 'store'))
-    expect(await store.get(setAsideKey(formatKey))).toBeDefined()
-    await store.close()
-    expect((await world.reopen()).eventsOf('record_damaged')).toEqual([])
-  })
-
+describe('a start with a record of the format', () => {
   test('of a newer format is refused with SPOOL_VERSION, and changes nothing', async () => {
     const before = await openSpoolWorld()
     await publishAll(before, 'ab')
@@ -84,22 +61,5 @@ describe('a start with a damaged record', () => {
     const store = await openExistingStore(join(before.path, 'store'))
     expect(await store.get(seqKey(table.chunks, lane1, 0))).toBeDefined()
     await store.close()
-  })
-
-  test('of the dedup window forgets its keys only, and never uses its number again', async () => {
-    const before = await openSpoolWorld()
-    await publishAll(before, 'ab')
-    const world = await reopenTampered(before, windowRecordKey(1), flipLastByte)
-    expect(world.eventsOf('record_damaged')).toMatchObject([{ table: 'dedup' }])
-    expect(world.spool.append(payloadNamed('a'))).toBe('duplicate')
-    expect(world.spool.append(payloadNamed('b'))).toBe('stored')
-    await world.publish('c')
-    await world.spool.close()
-    const store = await openExistingStore(join(world.path, 'store'))
-    const numbers: number[] = []
-    for await (const page of store.pages(tableRange(table.windowKeys)))
-      for (const [key] of page) numbers.push(numberOf(key))
-    await store.close()
-    expect(numbers).toEqual([0, 1, 2])
   })
 })
