@@ -55,7 +55,7 @@ const { values } = parseArgs({
 
 /** What lives for one seed is not copied again and again. */
 const youngHeap = '--max-semi-space-size=64'
-/** Seeds in one process: each start of the daemon leaves the module of its thread there. */
+/** Seeds in one process: its start is paid once, and jobs end at about the same time. */
 const seedsInProcess = 500
 /** Of one seed, and of the start of its process, where other work leaves a twentieth of a processor. */
 const seedMs = values.week ? 900_000 : 300_000

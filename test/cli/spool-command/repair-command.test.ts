@@ -1,6 +1,6 @@
 // `spool repair` as a technician uses it on the spool of a stopped daemon.
 
-import { chown, readdir, rename, rm, stat } from 'node:fs/promises'
+import { chown, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { readAudit } from '../../../src/ops/ops.ts'
@@ -8,10 +8,15 @@ import { runCli } from '../../support/cli-world.ts'
 import { newFolder } from '../../support/folders.ts'
 import { openSpoolWorld } from '../../support/open-spool.ts'
 
-async function spoolWithoutCurrent(): Promise<string> {
+async function spoolWithPayloads(): Promise<string> {
   const { spool, publish, path } = await openSpoolWorld()
   for (let n = 0; n < 5; n += 1) await publish(`truck ${n}`)
   await spool.close()
+  return path
+}
+
+async function spoolWithoutCurrent(): Promise<string> {
+  const path = await spoolWithPayloads()
   await rm(join(path, 'store/CURRENT'))
   return path
 }
@@ -37,6 +42,21 @@ describe('spool repair', () => {
     expect(stdout).toContain(`A copy of the store is in ${backup}.`)
     const { spool } = await openSpoolWorld({ path })
     expect(spool.lanes()).toMatchObject([{ pending: 5 }])
+  })
+
+  test('says that the gateway counts what is lost, and until then verify ends with 1', async () => {
+    const path = await spoolWithPayloads()
+    const store = join(path, 'store')
+    const log = (await readdir(store)).find((name) => name.endsWith('.log'))!
+    const bytes = await readFile(join(store, log))
+    await writeFile(join(store, log), bytes.fill(0xff, bytes.length / 2, bytes.length / 2 + 64))
+    const { stdout } = await runCli(['spool', 'repair', '--path', path, '--yes'])
+    expect(stdout).toMatch(
+      /^The gateway counts what is lost when it comes to it\. Until then `spool verify` ends with 1\.$/m,
+    )
+    const verified = await runCli(['spool', 'verify', '--path', path])
+    expect(verified.status).toBe(1)
+    expect(verified.stdout).toContain('Lane 1: payloads 1 to 1 are missing.')
   })
 
   test('is in the audit log, and a plan is not', async () => {
