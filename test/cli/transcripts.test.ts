@@ -4,19 +4,21 @@
 // `npm test -- test/cli/transcripts.test.ts -u`.
 
 import { userInfo } from 'node:os'
-import { writeFile } from 'node:fs/promises'
+import { chmod, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { runCli } from '../support/cli-world.ts'
 import { configText, odometerSource } from '../support/config-text.ts'
+import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
 import { get } from '../support/ops-world.ts'
 import { messageOf, startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
 /**
- * A command; or `= totals.dead sandbox.duplicatesAcrossBatches`: facts of the gateway and of the service; or what
- * devices and the service do meanwhile. `{batch}`, `{dead}` and `{kept}` are the first ids of the lists, as they
- * are or last were. A command with --path or --config finds the spool without a daemon.
+ * A command, with its input behind `<<<`; or `= totals.dead sandbox.duplicatesAcrossBatches`: facts of the gateway and
+ * of the service; or `cat FILE`; or what devices and the service do meanwhile, and a text of it. `{batch}`, `{dead}` and `{kept}` are the
+ * first ids of the lists, as they are or last were. A command with --path or --config finds the spool without a daemon.
  */
 type Step = string | ((world: Pipeline) => unknown)
 
@@ -91,6 +93,50 @@ async function threeRefused() {
   return pipeline
 }
 
+/** A message with other names, and one of bytes that are no text. */
+async function foreignMessages() {
+  const pipeline = await startPipeline({ config: configText() })
+  await pipeline.publish('truck-1', JSON.stringify({ ts: 1_763_690_000_000, latitude: 52, lon: 13 }))
+  await pipeline.publish('binary', '\u0000\u0001\u0002')
+  return pipeline
+}
+
+async function correct(path: string, from: string, to: string): Promise<void> {
+  await writeFile(path, (await readFile(path, 'utf8')).replace(from, to))
+}
+
+const away = 'http://127.0.0.1:1'
+
+async function unauthorized() {
+  const pipeline = await startPipeline({ sandbox: { faults: { status: { 403: 1 } } } })
+  await pipeline.publish('truck-7', messageOf(1))
+  await until(({ providers }) => providers[0]?.endpoint === 'unauthorized')(pipeline)
+  return pipeline
+}
+
+/** A table of devices, and a file of users. */
+async function withUsers() {
+  const folder = await newFolder()
+  await writeFile(join(folder, 'devices.csv'), '# of the depot\ndevice,asset_id\ntruck-1,TR-001\n')
+  await writeFile(join(folder, 'users'), '')
+  const broker =
+    '{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true, password_file: ./users } }'
+  const config = configText({ broker, more: 'devices: { file: ./devices.csv, unknown: quarantine }' })
+  const pipeline = await startPipeline({ folder, config })
+  const { ops } = pipeline.gateway.addresses
+  await eventually(
+    async () => (JSON.parse((await get(ops, '/devices')).text) as { restored: boolean }).restored,
+  )
+  return pipeline
+}
+
+const modeOf = async (path: string) => `mode ${((await stat(path)).mode & 0o777).toString(8)}`
+
+async function passwordOf(folder: string, user: string, password: string): Promise<string> {
+  const checked = await runCli(['passwd', join(folder, 'users'), user, '--verify'], { stdin: password })
+  return `the password of ${user}: exit status ${checked.status}`
+}
+
 const counters = `
   - name: trucks
     topic: telemetry/v1/{device}
@@ -142,6 +188,9 @@ const stories: readonly Story[] = [
       'dead-letters list --reason OTHER',
       'dead-letters show {dead}',
       'dead-letters show none',
+      'map --preset simulator --from-dead-letters',
+      'map --preset simulator --from-dead-letters --device truck-1 --reason NOT_JSON',
+      'map --preset simulator --from-dead-letters --count 1',
       'quarantine',
       'quarantine list --device new-truck',
       'quarantine list --device unknown',
@@ -174,8 +223,17 @@ const stories: readonly Story[] = [
       'conditions unacknowledge BATCHES_HELD',
       'conditions acknowledge BATCHES_HELD --key default|repeated --until 2099-01-01',
       'conditions unacknowledge BATCHES_HELD --key default|repeated',
+      'spool snapshot --to {folder}/snapshot',
+      'spool snapshot --to {folder}/snapshot',
+      'spool restore --from {folder}/snapshot --path {folder}/restored',
+      'audit --path {folder}/restored',
+      'spool assign-lane --lane 7 --provider default',
+      'spool assign-lane --lane 7 --provider nobody',
+      'spool verify',
       'reload',
       'audit',
+      ({ folder }) => writeFile(join(folder, 'gateway.yaml'), 'sources: [{ name: a }]\n'),
+      'reload',
     ],
   },
   {
@@ -239,6 +297,7 @@ const stories: readonly Story[] = [
       delivered(2),
       'dead-letters export --to {folder}/dead.ndjson',
       'dead-letters export --to {folder}/dead.ndjson',
+      'dead-letters edit {dead} --file - <<< {}',
       'dead-letters purge --reason Validation',
       '= spool.deadLetters',
       'dead-letters purge --reason Validation --yes',
@@ -247,9 +306,35 @@ const stories: readonly Story[] = [
       delivered(4),
       'dead-letters requeue --file {folder}/dead.ndjson',
       'dead-letters requeue --file {folder}/none.ndjson',
+      'dead-letters requeue --file - <<< {"kind":"x"}',
       'dead-letters',
       '= sandbox.distinctPayloadIds sandbox.duplicatesAcrossBatches metrics.gateway_dead_letters_imported_total',
       '= metrics.gateway_dead_letters_purged_total{by="operator"} internals.conservation.payloads.difference',
+    ],
+  },
+  {
+    title: 'Messages that could not be mapped, until the config is corrected',
+    world: foreignMessages,
+    steps: [
+      'dead-letters list --ids',
+      'dead-letters show {dead}',
+      'dead-letters remap --dry-run',
+      'map --config {folder}/gateway.yaml --from-dead-letters --explain',
+      ({ folder }) => correct(join(folder, 'gateway.yaml'), '{ path: lat }', '{ path: [lat, latitude] }'),
+      'reload',
+      'dead-letters requeue --stage mapping',
+      delivered(1),
+      'dead-letters list --ids',
+      'dead-letters show {dead}',
+      'dead-letters remap --json',
+      // Also where the editor would fail: it is not started.
+      'dead-letters edit {dead}',
+      'dead-letters requeue ffffffffffffffffffffffffffffffff',
+      'dead-letters purge ffffffffffffffffffffffffffffffff --yes',
+      'dead-letters export ffffffffffffffffffffffffffffffff',
+      '= spool.deadLetters',
+      ({ gateway }) => gateway.stop('test'),
+      'map --config {folder}/gateway.yaml --from-dead-letters',
     ],
   },
   {
@@ -269,6 +354,92 @@ const stories: readonly Story[] = [
       '= values',
       'devices forget truck-8',
       'devices forget truck-7 --signal FUEL',
+    ],
+  },
+  {
+    title: 'A service that does not accept the signature',
+    world: unauthorized,
+    steps: [
+      // The keys are read again once.
+      (world) => world.until(() => world.sandbox.stats().requests === 2),
+      'probe',
+      '= sandbox.requests',
+      'probe --json',
+      ({ sandbox }) => sandbox.setFaults({}),
+      'probe',
+      delivered(1),
+      '= open.ENDPOINT_UNAUTHORIZED',
+    ],
+  },
+  {
+    title: 'Devices that a person adds',
+    world: withUsers,
+    steps: [
+      ({ folder }) => chmod(join(folder, 'devices.csv'), 0o664),
+      (world) => world.publish('truck-9', messageOf(1)),
+      'devices accept truck-8 --config {folder}/gateway.yaml',
+      'devices accept truck-9 --asset TRK-9 --config {folder}/gateway.yaml',
+      delivered(1),
+      'devices show truck-9',
+      'devices accept truck-9 --config {folder}/gateway.yaml',
+      'cat devices.csv',
+      'devices add truck-3 --asset TR-3 --model FMC650 --password --config {folder}/gateway.yaml <<< abc',
+      ({ folder }) => modeOf(join(folder, 'devices.csv')),
+      ({ folder }) => passwordOf(folder, 'truck-3', 'abc'),
+      'devices add truck-3 --asset TR-4 --config {folder}/gateway.yaml',
+      'devices add truck-3 --asset TR-4 --replace --config {folder}/gateway.yaml',
+      'devices add truck-4 --zone Europe/Berln --config {folder}/gateway.yaml',
+      'devices add truck-4 --zone Europe/Berlin --config {folder}/gateway.yaml',
+      'devices add truck-5 --provider nobody --config {folder}/gateway.yaml',
+      'cat devices.csv',
+      ({ folder }) =>
+        writeFile(join(folder, 'more.csv'), 'asset_id,device,operator\nTR-6,truck-6,OP1\nTR-7,truck-1,OP1\n'),
+      'devices import {folder}/more.csv --config {folder}/gateway.yaml',
+      'devices import {folder}/more.csv --replace --config {folder}/gateway.yaml',
+      'cat devices.csv',
+      ({ folder }) => writeFile(join(folder, 'more.csv'), 'device\ntruck-8\ntruck-8\n'),
+      'devices import {folder}/more.csv --config {folder}/gateway.yaml',
+      (world) => world.publish('truck-1', messageOf(2)),
+      delivered(2),
+      'devices forget truck-1 --ledger --config {folder}/gateway.yaml',
+      'ledger --outcome delivered',
+      'devices list --sort name',
+      ({ gateway }) => gateway.stop('to change the table'),
+      'devices add truck-8 --config {folder}/gateway.yaml',
+    ],
+  },
+  {
+    title: 'A spool whose files are damaged',
+    world: threeRefused,
+    steps: [
+      ({ gateway }) => gateway.stop('the disk fails'),
+      ({ folder }) => rm(join(folder, 'spool/store/CURRENT')),
+      'spool waiting --path {folder}/spool',
+      'spool repair --path {folder}/spool',
+      'spool repair --path {folder}/spool --json',
+      'audit --path {folder}/spool',
+      'spool repair --path {folder}/spool --yes --backup {folder}/spool/store',
+      'spool repair --path {folder}/spool --yes --backup {folder}/copy',
+      'spool waiting --path {folder}/spool',
+      'spool repair --path {folder}/spool',
+      'spool repair --path {folder}/spool --yes --purge',
+      'audit --path {folder}/spool',
+      'spool snapshot --to {folder}/snapshot --path {folder}/spool',
+      'spool restore --from {folder}/snapshot --path {folder}/spool',
+      'spool restore --from {folder}/snapshot --path {folder}/spool --yes',
+      'spool restore --from {folder}/snapshot --path {folder}/other',
+      'spool verify --path {folder}/other',
+      'audit --path {folder}/other',
+      // As a version before left it, or a repair.
+      ({ folder }) =>
+        rename(join(folder, 'spool/store'), join(folder, 'spool/store.damaged-2026-01-01T00-00-00')),
+      async ({ folder }) => (await startPipeline({ folder, baseUrl: away })).gateway.stop('test'),
+      'spool waiting --path {folder}/spool',
+      'spool repair --path {folder}/spool',
+      'spool repair --path {folder}/spool --yes',
+      'spool waiting --path {folder}/spool',
+      'spool waiting --path {folder}/nowhere',
+      'dead-letters list --path {folder}/spool',
     ],
   },
   {
@@ -296,6 +467,9 @@ const stories: readonly Story[] = [
 const varying: readonly (readonly [RegExp | string, string])[] = [
   [/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/g, 'TIME'],
   [/20[2-8]\d-\d\d-\d\dT[\d:.]+Z/g, 'TIME'],
+  [/(damaged\/|replaced-)20\d\d-\d\d-\d\dT[\d-]+/g, '$1TIME'],
+  [/("?(?:bytes|bytesNeeded|bytesFree|clockOffsetMs|createdAt)"?:? ?)-?\d+/g, '$1N'],
+  [/; [\d.]+ GiB are free/g, '; SOME GiB are free'],
   [/\b17\d{11}\b/g, 'TIME'],
   [/tookMs [\d.]+/g, 'tookMs N'],
   [/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}/g, 'ID'],
@@ -309,13 +483,19 @@ const varying: readonly (readonly [RegExp | string, string])[] = [
   [/ {2,}/g, '  '],
 ]
 
+const env = {
+  AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
+  AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
+}
+
 const lists = {
   '{batch}': ['/batches', 'batches', 'batchId'],
   '{dead}': ['/dead-letters', 'deadLetters', 'id'],
   '{kept}': ['/quarantine?device=truck-1', 'messages', 'id'],
 } as const
 
-async function typed(world: Pipeline, command: string, ids: Map<string, string>): Promise<string> {
+async function typed(world: Pipeline, line: string, ids: Map<string, string>): Promise<string> {
+  const [command = '', stdin = ''] = line.split(' <<< ')
   const { ops, control } = world.gateway.addresses
   for (const [name, [path, list, id]] of Object.entries(lists)) {
     if (!command.includes(name)) continue
@@ -325,9 +505,15 @@ async function typed(world: Pipeline, command: string, ids: Map<string, string>)
   }
   const words = command.split(' ').map((word) => ids.get(word) ?? word.replace('{folder}', world.folder))
   const place = /--(path|config) /.test(command) ? [] : ['--url', control]
-  const { status, stdout, stderr } = await runCli([...words, ...place])
-  const said = (stdout + stderr).replaceAll(world.folder, '{folder}')
-  return `$ ${command}\n${said}(exit status ${status})\n`
+  const { status, stdout, stderr } = await runCli([...words, ...place], {
+    // Of a person without a daemon, who also tries what a terminal would carry out.
+    env: { ...env, ...(place.length === 0 && { SUDO_USER: 'alice\u001b[2J' }) },
+    stdin,
+  })
+  const said = (stdout + stderr)
+    .replaceAll(world.folder, '{folder}')
+    .replaceAll(encodeURIComponent(world.folder), '{folder}')
+  return `$ ${line}\n${said}(exit status ${status})\n`
 }
 
 async function factsOf(world: Pipeline, names: readonly string[]): Promise<string> {
@@ -354,7 +540,11 @@ test.each(stories)('the commands say what transcripts has: $title', async ({ tit
   const texts: string[] = []
   const ids = new Map<string, string>()
   for (const step of steps) {
-    if (typeof step !== 'string') await step(pipeline)
+    if (typeof step !== 'string') {
+      const said = await step(pipeline)
+      if (typeof said === 'string') texts.push(`${said}\n`)
+    } else if (step.startsWith('cat '))
+      texts.push(`$ ${step}\n${await readFile(join(pipeline.folder, step.slice(4)), 'utf8')}`)
     else if (step.startsWith('= ')) texts.push(await factsOf(pipeline, step.slice(2).split(' ')))
     else texts.push(await typed(pipeline, step, ids))
   }

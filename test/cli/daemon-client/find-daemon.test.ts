@@ -54,22 +54,3 @@ describe('a command finds the daemon', () => {
     expect((await runCli(['status', ...at, '--user', 'alice', '--password-file', file])).status).toBe(0)
   })
 })
-
-describe('audit', () => {
-  test('prints the changes of the running daemon, and those of a spool that no daemon uses', async () => {
-    const { folder, gateway } = await startPipeline()
-    const config = join(folder, 'gateway.yaml')
-    await runCli(['reload', '--config', config], { env: { SUDO_USER: 'alice\u001b[2J' } })
-    const running = await runCli(['audit', '--config', config])
-    expect(running.stdout).toMatch(
-      /^\S+ \S+ UTC +reload +done after \S+ ms +\S+ \(sudo: alice\\u\{1b\}\[2J\), as claimed on the socket +kind reloaded, /m,
-    )
-    await gateway.stop('test')
-    expect((await runCli(['audit', '--config', config])).stdout).toBe(running.stdout)
-    const json = await runCli(['audit', '--path', join(folder, 'spool'), '--json', '--limit', '1'])
-    expect(JSON.parse(json.stdout)).toMatchObject({
-      changes: [{ change: 'reload', outcome: 'done' }],
-      more: false,
-    })
-  })
-})

@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { send } from '../../support/ops-world.ts'
@@ -21,8 +20,6 @@ async function publish(pipeline: Pipeline, clientId: string, payloads: readonly 
     device.publish({ topic: topicOf(clientId), payload, messageId: index + 1 })
   await device.acked(payloads.length)
 }
-
-const deliveredOf = (pipeline: Pipeline, device: string) => pipeline.sandbox.received({ device, limit: 1000 })
 
 async function idsIn(url: string, ...filters: string[]): Promise<string[]> {
   const { stdout } = await runCli(['dead-letters', 'list', '--json', '--url', url, ...filters])
@@ -146,51 +143,6 @@ describe('payloads that the service refused', () => {
   })
 })
 
-describe('messages that could not be mapped', () => {
-  test('are shown as text or in hexadecimal, and delivered after the mapping is corrected', async () => {
-    const folder = await newFolder()
-    const pipeline = await startPipeline({ folder })
-    const url = pipeline.gateway.addresses.control
-    const other = JSON.stringify({ ts: 1_763_690_000_000, latitude: 52, lon: 13 })
-    await publish(pipeline, 'truck-1', [other])
-    await publish(pipeline, 'binary', ['\u0000\u0001\u0002'])
-    const [text = '', binary = ''] = await idsIn(url)
-    expect((await runCli(['dead-letters', 'show', text, '--url', url])).stdout).toContain(other)
-    const hex = await runCli(['dead-letters', 'show', binary, '--url', url])
-    expect(hex.stdout).toMatch(/^message, 3 B, in hexadecimal:\n000000 {2}00 01 02 +\.\.\.$/m)
-
-    const config = await readFile(join(folder, 'gateway.yaml'), 'utf8')
-    await writeFile(
-      join(folder, 'gateway.yaml'),
-      config.replace('{ path: lat }', '{ path: [lat, latitude] }'),
-    )
-    expect((await runCli(['reload', '--url', url])).status).toBe(0)
-    const requeued = await runCli(['dead-letters', 'requeue', '--stage', 'mapping', '--url', url])
-    expect(requeued.stdout).toMatch(/^2 messages mapped to 1 payload\.\n {2}1 cannot be mapped: \w+\n$/)
-    await pipeline.until(() => deliveredOf(pipeline, 'truck-1').length === 1)
-    expect(await idsIn(url)).toEqual([binary])
-
-    // The editor must not be started for a message.
-    const edited = await runCli(['dead-letters', 'edit', binary, '--url', url], {
-      env: { ...process.env, EDITOR: 'echo more >>' },
-    })
-    expect([edited.status, edited.stderr]).toEqual([
-      1,
-      expect.stringMatching(/^DEAD_LETTER_INVALID\n.*no payload/),
-    ])
-    const some = await runCli(['dead-letters', 'list', '--reason', 'OTHER', '--url', url])
-    expect(some.stdout).toBe('No dead letter matches.\n')
-    for (const command of [['requeue'], ['purge', '--yes'], ['export']]) {
-      const none = await runCli(['dead-letters', ...command, 'f'.repeat(32), '--url', url])
-      expect([none.status, none.stdout + none.stderr], command[0]).toEqual([
-        1,
-        expect.stringMatching(/not found/),
-      ])
-    }
-    expect(await idsIn(url)).toEqual([binary])
-  })
-})
-
 describe('where no daemon runs', () => {
   async function resting() {
     const folder = await newFolder()
@@ -211,22 +163,5 @@ describe('where no daemon runs', () => {
       ['export', '--config', config],
     ])
       expect((await runCli(['dead-letters', ...argv])).stderr).toMatch(/^SPOOL_LOCKED/)
-    const nowhere = await runCli(['dead-letters', 'list', '--path', join(path, 'nowhere')])
-    expect(nowhere.stderr).toMatch(/^SPOOL_MISSING/)
-  })
-})
-
-describe('wrong usage', () => {
-  test('an invalid file is refused with the numbers of its lines', async () => {
-    const pipeline = await startPipeline()
-    const url = pipeline.gateway.addresses.control
-    const folder = await mkdtemp(join(tmpdir(), 'wrong-'))
-    onTestFinished(() => rm(folder, { recursive: true }))
-    const missing = await runCli(['dead-letters', 'requeue', '--file', join(folder, 'none'), '--url', url])
-    expect(missing.stderr).toMatch(/^INPUT_UNREADABLE/)
-    const wrong = await runCli(['dead-letters', 'requeue', '--file', '-', '--url', url], {
-      stdin: '\n{"kind":"x"}\n',
-    })
-    expect(wrong.stderr).toMatch(/^DEAD_LETTER_INVALID[\s\S]*line 2: its kind is neither payload nor message/)
   })
 })

@@ -1,4 +1,5 @@
-import { join } from 'node:path'
+// What a command does with dead letters is in test/cli/transcripts.
+
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../../support/eventually.ts'
 import { runCli } from '../../support/cli-world.ts'
@@ -19,48 +20,6 @@ function answersIn(stdout: string): Record<string, unknown>[] {
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 }
-
-describe('map --from-dead-letters', () => {
-  test('maps the dead letters of the daemon with a preset, and changes nothing', async () => {
-    const pipeline = await startPipeline()
-    await publish(pipeline, 'truck-1', [foreign, 'no json'])
-    await publish(pipeline, 'truck-2', [foreign])
-    const args = [
-      'map',
-      '--preset',
-      'simulator',
-      '--from-dead-letters',
-      '--url',
-      pipeline.gateway.addresses.control,
-    ]
-    const { status, stdout } = await runCli(args)
-    expect(status).toBe(1)
-    expect(answersIn(stdout)).toEqual([
-      expect.objectContaining({ topic: topicOf('truck-1'), payloads: [expect.anything()] }),
-      expect.objectContaining({ topic: topicOf('truck-1'), unmappable: expect.anything() }),
-      expect.objectContaining({ topic: topicOf('truck-2'), payloads: [expect.anything()] }),
-    ])
-    const one = await runCli([...args, '--device', 'truck-2', '--reason', 'NOTHING_TO_SEND'])
-    expect([one.status, answersIn(one.stdout).length]).toEqual([0, 1])
-    expect(answersIn((await runCli([...args, '--count', '1'])).stdout)).toHaveLength(1)
-    expect(pipeline.status().spool.deadLetters).toBe(3)
-  })
-
-  test('maps with a config and finds the daemon, or its spool at rest, by it', async () => {
-    const pipeline = await startPipeline()
-    await publish(pipeline, 'truck-1', [foreign])
-    const config = join(pipeline.folder, 'gateway.yaml')
-    const args = ['map', '--config', config, '--from-dead-letters', '--explain']
-    const { status, stdout } = await runCli(args)
-    expect(status).toBe(1)
-    expect(stdout).toContain('not read: gps.lat, gps.lon; near: latitude, longitude\n')
-    expect((await runCli(['dead-letters', '--config', config])).stdout).toContain(
-      'The message has `gps.lat`, `gps.lon`, which nothing reads; near: latitude, longitude.',
-    )
-    await pipeline.gateway.stop('the test stops it')
-    expect((await runCli(args)).stdout).toBe(stdout)
-  })
-})
 
 describe('map --from-tap', () => {
   test('maps what arrives at the daemon, until --count', async () => {
