@@ -26,8 +26,6 @@ import { startScriptedService } from './scripted-service.ts'
 import type { Script, ScriptedService } from './scripted-service.ts'
 import { emptyDisk, payloadNamed, smallOptions } from './spool-world.ts'
 
-export const dayMs = 86_400_000
-
 export function providerOptions(baseUrl: string, changes: Partial<ProviderOptions> = {}): ProviderOptions {
   return {
     name: defaultProvider,

@@ -8,9 +8,12 @@
 //       steps:
 //         - word: { … }
 //
+// `repeat: { times: 3, steps: [...] }` is a step of every file; in its steps {{n}} counts up from 0.
+//
 // A text like 5s, 10min, 2h or 3d is a time in milliseconds, one like /a.c/ a pattern. Values may have anchors.
 
 import { readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
@@ -22,30 +25,47 @@ const caseSchema = z.strictObject({
   steps: z.array(z.record(z.string(), z.unknown())).min(1),
 })
 
+const repeatSchema = z.strictObject({ times: z.number(), steps: caseSchema.shape.steps })
+
 type Case = z.infer<typeof caseSchema>
 type Words<World> = Record<string, (world: World, value: never) => unknown>
 
 const fileSchema = z.record(z.string(), z.array(caseSchema))
 const unitMs: Record<string, number> = { ms: 1, s: 1000, min: 60_000, h: 3_600_000, d: 86_400_000 }
 
+/** `files`: beside the test; by default the one that is named like it. */
 export function stepCases<World>(
   testFile: string,
   start: (given: never) => World | Promise<World>,
   words: Words<World>,
+  files: readonly string[] = [basename(testFile).replace(/(\.slow)?\.test\.ts$/, '.cases.yaml')],
 ): void {
-  const text = readFileSync(testFile.replace(/\.test\.ts$/, '.cases.yaml'), 'utf8')
-  const groups = fileSchema.parse(parse(text, { merge: true, maxAliasCount: -1 }))
-  describe.each(Object.entries(groups))('%s', (_group, cases) => {
+  const texts = files.map((name) => readFileSync(join(dirname(testFile), name), 'utf8'))
+  const groups = texts.flatMap((text) =>
+    Object.entries(fileSchema.parse(parse(text, { merge: true, maxAliasCount: -1 }))),
+  )
+  describe.each(groups)('%s', (_group, cases) => {
     test.each(cases.flatMap(spread))('$test', async ({ given, steps }) => {
       expect.hasAssertions()
       const world = await (start as (given: unknown) => World | Promise<World>)(valueOf(given))
-      for (const [word, value] of steps.flatMap(Object.entries<unknown>)) {
-        const act = words[word] as ((world: World, value: unknown) => unknown) | undefined
-        if (act === undefined) throw new Error(`"${word}" is no word of these tests`)
-        await act(world, valueOf(value))
-      }
+      await take(world, steps)
     })
   })
+
+  async function take(world: World, steps: Case['steps']): Promise<void> {
+    for (const [word, value] of steps.flatMap(Object.entries<unknown>)) {
+      if (word === 'repeat') {
+        const { times, steps: repeated } = repeatSchema.parse(value)
+        const text = JSON.stringify(repeated)
+        for (let n = 0; n < times; n += 1)
+          await take(world, JSON.parse(text.replaceAll('{{n}}', `${n}`)) as Case['steps'])
+        continue
+      }
+      const act = words[word] as ((world: World, value: unknown) => unknown) | undefined
+      if (act === undefined) throw new Error(`"${word}" is no word of these tests`)
+      await act(world, valueOf(value))
+    }
+  }
 }
 
 /** One case for each entry of `each`. */

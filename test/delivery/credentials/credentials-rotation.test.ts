@@ -1,8 +1,9 @@
 // Credentials in a file that change while delivery runs.
 
+import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createDeliveryWorld } from '../../support/delivery-world.ts'
 import type { DeliveryWorld } from '../../support/delivery-world.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -100,4 +101,22 @@ describe('credentials in a file', () => {
     expect(world.spool.totals().delivered).toBe(6)
     expect(world.ofKind('endpoint_changed')).toEqual([])
   })
+})
+
+test('a stop does not wait for credentials that do not arrive', async () => {
+  const folder = await newFolder()
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  // Nobody writes into it.
+  await writeFile(join(folder, 'config'), `[profile slow]\ncredential_process = timeout 60 cat ${pipe}\n`)
+  vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+  vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', join(folder, 'none'))
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const credentials = { source: 'chain', profile: 'slow' } as const
+  const world = await createDeliveryWorld({ provider: { credentials } })
+  onTestFinished(() => world.end())
+  await world.publish('a', 'b', 'c')
+  await world.clock.advance(0)
+  await world.delivery.stop(AbortSignal.abort())
+  expect(world.spool.lanes()).toMatchObject([{ open: 3 }])
 })
