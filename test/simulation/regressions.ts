@@ -34,5 +34,6 @@ export const regressions: readonly { seed: number; found: string }[] = [
     found: 'damage that was counted, and not reported, where the process ended behind the write',
   },
   { seed: 3681, found: 'a held batch that filled the window of a message engine until a person acted' },
+  { seed: 276, found: 'values of two records less apart than `pair_within`, joined after an outage' },
   { seed: 421_157, found: 'a reload during the start that was said to be done, and was not in force' },
 ]

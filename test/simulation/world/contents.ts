@@ -65,6 +65,10 @@ type Moment = {
 /** Of the records of values that come apart, one in so many lacks a value, and ends with the window. */
 const incompleteEvery = 4
 
+/** Values of one record are so far apart at most; those of two records are further, however late they come. */
+const pairWithinMs = 2
+export const recordsApartMs = 5
+
 /** Above `max_packet_bytes` of the config. */
 const largeBytes = 40_000
 export const packetBytesMax = 32_768
@@ -232,7 +236,7 @@ export function sourcesOf(provider: string, { windowS, isPositionLost }: SourceO
       time: { path: ts, format: ms }
       complete: [odometer, hours, fuel]
       window: ${windowS}s
-      pair_within: 1s
+      pair_within: ${pairWithinMs}ms
     map:
       signals:
         - { type: ${odometer}, path: odometer, unit: km }

@@ -2,7 +2,7 @@
 
 import type { Random } from '../../support/random.ts'
 import type { Kernel } from '../machine/kernel.ts'
-import { contentsOf, poisoned, type Content, type Poison } from './contents.ts'
+import { contentsOf, poisoned, recordsApartMs, type Content, type Poison } from './contents.ts'
 import type { DevicePlan, SentMessage } from './fleet.ts'
 
 export type MessageMaker = {
@@ -25,7 +25,7 @@ export function createMessageMaker(
 
   function next(forgetting: number | null): readonly SentMessage[] {
     number += 1
-    lastTs = Math.max(lastTs + 3, Math.floor(kernel.trueMs) + plan.clockMs)
+    lastTs = Math.max(lastTs + recordsApartMs, Math.floor(kernel.trueMs) + plan.clockMs)
     const { provider, id, partMs, fallsEvery } = plan
     const isFallen = fallsEvery > 0 && number < fallingMessages && number % fallsEvery === 0
     const place = { provider, id, index, partMs }
