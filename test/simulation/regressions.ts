@@ -35,5 +35,6 @@ export const regressions: readonly { seed: number; found: string }[] = [
   },
   { seed: 3681, found: 'a held batch that filled the window of a message engine until a person acted' },
   { seed: 276, found: 'values of two records less apart than `pair_within`, joined after an outage' },
+  { seed: 1717, found: 'a message on its way while twice something was forgotten' },
   { seed: 421_157, found: 'a reload during the start that was said to be done, and was not in force' },
 ]

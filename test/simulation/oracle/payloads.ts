@@ -35,8 +35,8 @@ export function payloadsOf(
   )
   const copied = new Set<string>()
   const together = arrivedTogether(services)
-  /** Messages without what is remembered, by what was forgotten. */
-  const firsts = new Map<number, Set<string>>()
+  /** Without what is remembered. */
+  const lacking = new Set<SentMessage>()
   const wrong: string[] = []
   for (const { provider, records } of services)
     for (const found of records.values()) {
@@ -54,23 +54,30 @@ export function payloadsOf(
       const part = positions.mayLack(message) ? partOf(payload, record) : record
       if (!isRight(payload, part, { message, isAlone: !together.has(momentOf(payload)) }))
         wrong.push(`${name} has wrong values: ${text}`)
-      if (message.forgetting !== null && !message.mayBeTwice && lacksOptional(payload, record)) {
-        const names = firsts.get(message.forgetting) ?? new Set()
-        firsts.set(message.forgetting, names.add(name))
-      }
+      if (message.forgettings.length > 0 && !message.mayBeTwice && lacksOptional(payload, record))
+        lacking.add(message)
       const of = byKey.get(key)
       if (of === undefined) byKey.set(key, [found])
       else of.push(found)
     }
   const mayBeTwins = (payloadId: string) => copied.has(payloadId) || mayBeBoth(payloadId)
   wrong.push(...services.flatMap(({ journal }) => batchesWithTwins(journal, mayBeTwins)))
-  for (const [forgetting, names] of firsts)
-    if (names.size > 1) wrong.push(`${[...names].join(' and ')} lack what was forgotten once (${forgetting})`)
+  wrong.push(...secondFirsts(fleet.messages.filter((message) => lacking.has(message))))
   return {
     of: (record) => byKey.get(keyOf(record)) ?? [],
     isCopied: mayBeTwins,
     wrong,
   }
+}
+
+/** A message that was on its way while twice something was forgotten may be the first behind either of them. */
+function secondFirsts(lacking: readonly SentMessage[]): string[] {
+  const taken = new Set<number>()
+  return lacking.flatMap((message) => {
+    const first = message.forgettings.find((one) => !taken.has(one))
+    if (first !== undefined) taken.add(first)
+    return first === undefined ? [`${nameOf(message)} lacks what a message before it lacks already`] : []
+  })
 }
 
 /** Both copies of a kept message that nothing tells apart are released, and may be neighbours. */
@@ -140,7 +147,7 @@ function isRight(payload: Payload, record: ExpectedRecord, { message, isAlone }:
   const mayLack =
     kind === 'parts' || (isUntimed(kind) && (!isAlone || message.mayBeTwice))
       ? Object.keys(record.values)
-      : message.mayBeTwice || message.forgetting !== null
+      : message.mayBeTwice || message.forgettings.length > 0
         ? record.optional
         : []
   if (!Object.keys(record.values).every((type) => types.includes(type) || mayLack.includes(type)))

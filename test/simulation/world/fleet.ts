@@ -68,8 +68,8 @@ export type SentMessage = {
   isForgotten: boolean
   /** Nothing tells the gateway for sure that a copy is the same message. */
   mayBeTwice: boolean
-  /** Of the messages with this number, one at most is the first that the gateway takes of the device. */
-  forgetting: number | null
+  /** Of the messages with one of these numbers, one at most is the first that the gateway takes of the device. */
+  forgettings: number[]
 }
 
 export type Fleet = {
@@ -380,8 +380,8 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       forgetting = forgets
       isAnswered = false
       // What is acknowledged is stored, and open only for the rest of QoS 2.
-      for (const { message } of open) if (message.ackedMs === null) message.forgetting = forgetting
-      for (const message of queue) message.forgetting = forgetting
+      for (const { message } of open) if (message.ackedMs === null) message.forgettings.push(forgets)
+      for (const message of queue) message.forgettings.push(forgets)
       kernel.at(random.below(forgetMsMax), () => {
         cancelProduce()
         produce()

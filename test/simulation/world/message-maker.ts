@@ -54,7 +54,7 @@ export function createMessageMaker(
       ackedMs: null,
       isForgotten: false,
       mayBeTwice: false,
-      forgetting,
+      forgettings: forgetting === null ? [] : [forgetting],
     }
   }
 }
