@@ -22,8 +22,9 @@ import {
   readMessage,
   shortestOf,
   signedOf,
-  typesOf,
+  payloadTypeOf,
   type Long,
+  type MessageOf,
 } from '../protobuf/protobuf.ts'
 import { refused } from '../reasons.ts'
 import type { Decoded } from '../types.ts'
@@ -32,62 +33,50 @@ import { usualLimits } from '../body/body-limits.ts'
 import { hexOf } from './text-bytes.ts'
 import { isGzip } from '../body/body-kinds.ts'
 
-type WireMetric = {
-  name: string
-  type: number
-  doubleValue: number
-  floatValue: number
-  longValue: Long
-  intValue: number
-  boolValue: boolean
-  stringValue: string
-  bytesValue: Buffer
-}
+const metricFields = {
+  name: ['string', 1],
+  type: ['int32', 2],
+  doubleValue: ['double', 3],
+  floatValue: ['float', 4],
+  longValue: ['int64', 5],
+  intValue: ['int32', 6],
+  boolValue: ['bool', 7],
+  stringValue: ['string', 8],
+  bytesValue: ['bytes', 9],
+} as const
+
+const positionFields = {
+  latitude: ['double', 1],
+  longitude: ['double', 2],
+  altitude: ['double', 3],
+  precision: ['double', 4],
+  heading: ['double', 5],
+  speed: ['double', 6],
+  timestamp: ['int64', 7],
+  satellites: ['int32', 8],
+  status: ['int32', 9],
+} as const
+
+type WireMetric = MessageOf<typeof metricFields>
 
 type WirePayload = {
   timestamp: Long
-  position: Readonly<Record<string, number | Long>>
+  position: MessageOf<typeof positionFields>
   metric: readonly WireMetric[]
   body: Buffer
 }
 
 const schema = {
-  type: typesOf({
-    Metric: {
-      fields: {
-        name: { type: 'string', id: 1 },
-        type: { type: 'int32', id: 2 },
-        doubleValue: { type: 'double', id: 3 },
-        floatValue: { type: 'float', id: 4 },
-        longValue: { type: 'int64', id: 5 },
-        intValue: { type: 'int32', id: 6 },
-        boolValue: { type: 'bool', id: 7 },
-        stringValue: { type: 'string', id: 8 },
-        bytesValue: { type: 'bytes', id: 9 },
-      },
-    },
-    Position: {
-      fields: {
-        latitude: { type: 'double', id: 1 },
-        longitude: { type: 'double', id: 2 },
-        altitude: { type: 'double', id: 3 },
-        precision: { type: 'double', id: 4 },
-        heading: { type: 'double', id: 5 },
-        speed: { type: 'double', id: 6 },
-        timestamp: { type: 'int64', id: 7 },
-        satellites: { type: 'int32', id: 8 },
-        status: { type: 'int32', id: 9 },
-      },
-    },
+  type: payloadTypeOf({
+    Metric: metricFields,
+    Position: positionFields,
     Payload: {
-      fields: {
-        timestamp: { type: 'int64', id: 1 },
-        position: { type: 'Position', id: 2 },
-        metric: { rule: 'repeated', type: 'Metric', id: 5000 },
-        body: { type: 'bytes', id: 5001 },
-      },
+      timestamp: ['int64', 1],
+      position: ['Position', 2],
+      metric: ['Metric', 5000, 'repeated'],
+      body: ['bytes', 5001],
     },
-  }).lookupType('Payload'),
+  }),
   name: 'a Kura payload',
   listField: 5000,
   listMax: 10_000,

@@ -34,12 +34,33 @@ const lengthDelimited = 2
 /** Known or not. A birth of Sparkplug has six for each metric. */
 const fieldsMax = 100_000
 
-/** The message types of a schema by name. `fields`: as in protobufjs. */
-export function typesOf(messages: Readonly<Record<string, protobuf.IType>>): protobuf.Root {
-  const nested = Object.entries(messages).map(
-    ([name, type]) => [name, { edition: 'proto2', ...type }] as const,
-  )
-  return protobuf.Root.fromJSON({ nested: Object.fromEntries(nested) })
+/** The values of fields on the wire, by their types. */
+type WireValues = {
+  string: string
+  bytes: Buffer
+  bool: boolean
+  float: number
+  double: number
+  int32: number
+  uint32: number
+  int64: Long
+  uint64: Long
+}
+
+type Field = readonly [type: string, id: number, rule?: 'repeated']
+
+/** A message with these fields, of which none is a message itself. */
+export type MessageOf<Fields extends Readonly<Record<string, readonly [keyof WireValues, number]>>> = {
+  readonly [Name in keyof Fields]: WireValues[Fields[Name][0]]
+}
+
+/** The message type `Payload` of a schema: by name of each message, the types and numbers of its fields. */
+export function payloadTypeOf(messages: Readonly<Record<string, Readonly<Record<string, Field>>>>) {
+  const nested = Object.entries(messages).map(([name, fields]) => {
+    const named = Object.entries(fields).map(([key, [type, id, rule]]) => [key, { type, id, rule }])
+    return [name, { edition: 'proto2', fields: Object.fromEntries(named) as protobuf.IType['fields'] }]
+  })
+  return protobuf.Root.fromJSON({ nested: Object.fromEntries(nested) }).lookupType('Payload')
 }
 
 export function readMessage(schema: MessageSchema, bytes: Buffer): object | Refused {

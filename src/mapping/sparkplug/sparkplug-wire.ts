@@ -8,64 +8,49 @@ import { tooManyBytes, usualLimits } from '../body/body-limits.ts'
 import {
   isRefused,
   readMessage,
-  typesOf,
+  payloadTypeOf,
   finiteOf,
   shortestOf,
   signedOf,
   unsignedOf,
   type Long,
+  type MessageOf,
   type Refused,
 } from '../protobuf/protobuf.ts'
 import { assertNever } from '../../std/assert.ts'
 import { hexOf } from '../encodings/text-bytes.ts'
 
+const metricFields = {
+  name: ['string', 1],
+  alias: ['uint64', 2],
+  timestamp: ['uint64', 3],
+  datatype: ['uint32', 4],
+  isHistorical: ['bool', 5],
+  isNull: ['bool', 7],
+  intValue: ['uint32', 10],
+  longValue: ['uint64', 11],
+  floatValue: ['float', 12],
+  doubleValue: ['double', 13],
+  booleanValue: ['bool', 14],
+  stringValue: ['string', 15],
+  bytesValue: ['bytes', 16],
+} as const
+
 /** A missing field reads as zero, false or '', and is no own property. */
-export type WireMetric = {
-  name: string
-  alias: Long
-  timestamp: Long
-  datatype: number
-  isHistorical: boolean
-  isNull: boolean
-  intValue: number
-  longValue: Long
-  floatValue: number
-  doubleValue: number
-  booleanValue: boolean
-  stringValue: string
-  bytesValue: Buffer
-}
+export type WireMetric = MessageOf<typeof metricFields>
 
 export type WirePayload = { timestamp: Long; metrics: readonly WireMetric[]; seq: Long }
 
-const payloadType = typesOf({
-  Metric: {
-    fields: {
-      name: { type: 'string', id: 1 },
-      alias: { type: 'uint64', id: 2 },
-      timestamp: { type: 'uint64', id: 3 },
-      datatype: { type: 'uint32', id: 4 },
-      isHistorical: { type: 'bool', id: 5 },
-      isNull: { type: 'bool', id: 7 },
-      intValue: { type: 'uint32', id: 10 },
-      longValue: { type: 'uint64', id: 11 },
-      floatValue: { type: 'float', id: 12 },
-      doubleValue: { type: 'double', id: 13 },
-      booleanValue: { type: 'bool', id: 14 },
-      stringValue: { type: 'string', id: 15 },
-      bytesValue: { type: 'bytes', id: 16 },
-    },
-  },
+const payloadType = payloadTypeOf({
+  Metric: metricFields,
   Payload: {
-    fields: {
-      timestamp: { type: 'uint64', id: 1 },
-      metrics: { rule: 'repeated', type: 'Metric', id: 2 },
-      seq: { type: 'uint64', id: 3 },
-      uuid: { type: 'string', id: 4 },
-      body: { type: 'bytes', id: 5 },
-    },
+    timestamp: ['uint64', 1],
+    metrics: ['Metric', 2, 'repeated'],
+    seq: ['uint64', 3],
+    uuid: ['string', 4],
+    body: ['bytes', 5],
   },
-}).lookupType('Payload')
+})
 
 const schema = {
   type: payloadType,
