@@ -1,7 +1,7 @@
 // fit.ts: what a mapping made of the samples of the traffic.
 
 import type { MappedPayload } from '../domain/payload.ts'
-import { unmappableReasons, type MapResult, type StateChanges } from '../mapping/mapping.ts'
+import { unmappableReasons, type MapResult, type Outcome } from '../mapping/mapping.ts'
 import type { TopicShape } from './topic-shapes.ts'
 
 /** The results of the samples of one shape. */
@@ -72,26 +72,18 @@ export class Fit {
     return [...this.#devices].some((device) => senderNames.some((name) => device.includes(name)))
   }
 
-  add(result: MapResult): void {
-    for (const one of result.rest ?? []) this.add(one)
-    if (result.kind === 'payloads') this.#addPayloads(result.payloads)
-    else if (result.kind === 'ignored') this.#ignore(result.reason, 1)
-    else if (result.kind === 'unmappable') this.#refuse(result.reason, result.detail, 1)
-  }
-
-  apply({ payloads, unsent }: StateChanges): void {
-    this.#addPayloads(payloads)
-    for (const one of unsent)
-      if (one.kind === 'ignored') this.#ignore(one.reason, one.messages)
-      else this.#refuse(one.reason, one.detail, one.messages)
+  add(outcomes: readonly Outcome[]): void {
+    for (const one of outcomes) {
+      const count = 'messages' in one ? one.messages : 1
+      if (one.kind === 'payloads') this.#addPayloads(one.payloads)
+      else if (one.kind === 'ignored')
+        this.ignoredBy.set(one.reason, (this.ignoredBy.get(one.reason) ?? 0) + count)
+      else this.#refuse(one.reason, one.detail, count)
+    }
   }
 
   #sum(of: 'taken' | 'mapped'): number {
     return [...this.shapes.values()].reduce((sum, one) => sum + one[of], 0)
-  }
-
-  #ignore(reason: string, count: number): void {
-    this.ignoredBy.set(reason, (this.ignoredBy.get(reason) ?? 0) + count)
   }
 
   #refuse(reason: string, detail: string, count: number): void {

@@ -1,7 +1,14 @@
 // preset-fit.ts: maps the samples of the traffic with a mapping, and rates how well it fits.
 
 import type { Message } from '../domain/message.ts'
-import { compileSources, createMapper, openExplainer, type MapResult } from '../mapping/mapping.ts'
+import {
+  compileSources,
+  createMapper,
+  openExplainer,
+  outcomesOf,
+  outcomesOfChanges,
+  type MapResult,
+} from '../mapping/mapping.ts'
 import type { MappingConfig } from '../mapping/config.ts'
 import { Fit, unknownSender, shareOf } from './fit.ts'
 import type { TopicShape } from './topic-shapes.ts'
@@ -25,7 +32,7 @@ export function fitOf(mapping: MappingConfig, shapes: readonly TopicShape[]): Fi
   const fit = new Fit(shapes)
   for (const { shape, message } of inOrder(shapes)) {
     const over = mapper.tick(message.arrivedAt)
-    if (over) fit.apply(over)
+    if (over) fit.add(outcomesOfChanges(over))
     // The retain flag here may differ from that at the gateway, and a broker does not tell who sent a
     // message.
     const result = mapper.map({ ...message, retain: false, sender: unknownSender })
@@ -34,10 +41,10 @@ export function fitOf(mapping: MappingConfig, shapes: readonly TopicShape[]): Fi
     own.taken += 1
     own.last = result
     if (result.kind === 'payloads' || result.kind === 'part') own.mapped += 1
-    fit.add(result)
-    if (result.kind === 'part') fit.apply(result.apply())
+    fit.add(outcomesOf(result))
   }
-  for (let over = mapper.tick(Infinity); over !== null; over = mapper.tick(Infinity)) fit.apply(over)
+  for (let over = mapper.tick(Infinity); over !== null; over = mapper.tick(Infinity))
+    fit.add(outcomesOfChanges(over))
   const { omitted, withoutModel, clocks: judged } = mapper.counters()
   for (const [key, count] of omitted) fit.omittedBy.set(key.split('|').slice(-2).join(': '), count)
   fit.withoutModel = [...withoutModel.values()][0]?.what ?? null

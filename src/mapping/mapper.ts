@@ -40,6 +40,7 @@ import type {
   StateChanges,
   StatefulDecoded,
   StatefulDecoder,
+  UnsentPart,
 } from './types.ts'
 
 export type Mapper = ReturnType<typeof createMapper>
@@ -340,4 +341,18 @@ export function createMapper(
       watched: watched.counters(),
     }
   }
+}
+
+/** What a message, or a record that closes, comes to. */
+export type Outcome =
+  Exclude<MapResult, { kind: 'part' }> | UnsentPart | (Pick<StateChanges, 'payloads'> & { kind: 'payloads' })
+
+/** For those who store nothing: with what is collected at once. */
+export function outcomesOf(result: MapResult): Outcome[] {
+  const rest = (result.rest ?? []).flatMap(outcomesOf)
+  return [...rest, ...(result.kind === 'part' ? outcomesOfChanges(result.apply()) : [result])]
+}
+
+export function outcomesOfChanges({ payloads, unsent }: StateChanges): Outcome[] {
+  return [{ kind: 'payloads', payloads }, ...unsent]
 }

@@ -77,7 +77,7 @@ export type {
   StateWrite,
   UnsentPart,
 } from './types.ts'
-export { createMapper, type Mapper } from './mapper.ts'
+export { createMapper, outcomesOf, outcomesOfChanges, type Mapper, type Outcome } from './mapper.ts'
 export { covers, filterText, parseTopic, topicFilterOf, type TopicPattern } from './path/topic-pattern.ts'
 export { createLostFields, type LostFields } from './lost-fields/lost-fields.ts'
 export { isStoredSource } from './lost-fields/device-fields.ts'
@@ -89,14 +89,9 @@ export { isDecoderState } from './encodings/encodings.ts'
 export { DeviceTableError, loadDevices }
 export { editDevices, readDeviceFields, type DeviceFields } from './devices/device-table-text.ts'
 
-export type OpenMapperOptions = {
+export type OpenMapperOptions = Pick<MapperDeps, 'clockOffsetMs' | 'counterReset' | 'lostFields'> & {
   /** Providers that payloads can be delivered for. */
   providers?: readonly ProviderName[]
-  /** As in MapperDeps. */
-  clockOffsetMs?: () => number | null
-  /** As in MapperDeps. */
-  counterReset?: MapperDeps['counterReset']
-  lostFields?: MapperDeps['lostFields']
   /** Reads the device table. */
   readFile?: ReadBounded
   /** The messages were recorded at any time, so none of them is too old. */
@@ -179,11 +174,9 @@ async function partsOf(
 }> {
   const {
     providers = [defaultProvider],
-    clockOffsetMs = () => null,
-    counterReset = () => undefined,
-    lostFields = null,
     readFile = createBoundedReader(),
     isRecorded = false,
+    ...known
   } = options
   const { sources, problems } = compileSources(config)
   if (problems.length > 0) {
@@ -205,7 +198,7 @@ async function partsOf(
   const { future_max: futureMaxMs, on_future: onFuture, on_past: onPast } = config.clocks
   const pastMaxMs = isRecorded ? Infinity : config.clocks.past_max
   return {
-    deps: { devices, clockOffsetMs, counterReset, lostFields },
+    deps: { devices, ...known },
     mapping: { sources, providers, clocks: { futureMaxMs, onFuture, pastMaxMs, onPast } },
   }
 }

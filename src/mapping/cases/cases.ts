@@ -20,15 +20,14 @@
 // Compared are device, time, gps (without what `fields` names), signals (without their ids), and of the extra
 // fields those that `fields` names.
 
-import { assert, assertNever } from '../../std/assert.ts'
+import { assert } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'
 import { compileSources } from '../compile/compile.ts'
 import type { MappingConfig } from '../config.ts'
 import { noDevices, type DeviceRow, type DeviceTable } from '../devices/device-table.ts'
-import { createMapper, type Mapper } from '../mapper.ts'
-import type { MapResult, StateChanges } from '../types.ts'
+import { createMapper, outcomesOf, outcomesOfChanges, type Mapper, type Outcome } from '../mapper.ts'
 import type { CasesFile } from './case-schema.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { bounded, visible } from '../../std/quote.ts'
@@ -79,7 +78,7 @@ export function replayMessages(mapper: Mapper, messages: readonly Message[]): Ac
   }
   for (const message of messages) {
     tickUntil(mapper, message.arrivedAt, actual)
-    addResult(mapper.map(message), actual)
+    addOutcomes(outcomesOf(mapper.map(message)), actual)
   }
   tickUntil(mapper, Number.POSITIVE_INFINITY, actual)
   return actual
@@ -91,39 +90,15 @@ function tickUntil(mapper: Mapper, untilMs: EpochMs, actual: ActualResult): void
     if (at === null || at > untilMs) return
     const changes = mapper.tick(Math.max(at, 0))
     if (changes === null) return
-    addChanges(changes, actual)
+    addOutcomes(outcomesOfChanges(changes), actual)
   }
 }
 
-function addResult(result: MapResult, actual: ActualResult): void {
-  for (const one of result.rest ?? []) addResult(one, actual)
-  switch (result.kind) {
-    case 'payloads':
-      actual.payloads.push(...result.payloads)
-      return
-    case 'ignored':
-      actual.ignored.push(result.reason)
-      return
-    case 'unmappable':
-      actual.refused.push(result)
-      return
-    case 'quarantined':
-      actual.quarantined.push(result)
-      return
-    case 'part':
-      addChanges(result.apply(), actual)
-      return
-    default:
-      assertNever(result)
-  }
-}
-
-function addChanges({ payloads, unsent }: StateChanges, actual: ActualResult): void {
-  actual.payloads.push(...payloads)
-  for (const one of unsent) {
-    if (one.kind === 'ignored') actual.ignored.push(one.reason)
-    else if (one.kind === 'quarantined') actual.quarantined.push(one)
-    else actual.refused.push(one)
+function addOutcomes(outcomes: readonly Outcome[], actual: ActualResult): void {
+  for (const one of outcomes) {
+    if (one.kind === 'payloads') actual.payloads.push(...one.payloads)
+    else if (one.kind === 'ignored') actual.ignored.push(one.reason)
+    else (one.kind === 'quarantined' ? actual.quarantined : actual.refused).push(one)
   }
 }
 
