@@ -2,7 +2,6 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { eventTable } from '../../src/domain/event.ts'
 import { runCli } from '../support/cli-world.ts'
 
 async function project(readme?: string) {
@@ -38,25 +37,6 @@ describe('docs', () => {
     const { status, stdout } = await world.docs('--check')
     expect([status, stdout]).toEqual([1, 'config/reference.md is stale: run npm run docs\n'])
     expect(await world.read('config/reference.md')).toBe('edited by hand')
-  })
-
-  test('has metrics, conditions, every event and its fields, and leaves unknown markers alone', async () => {
-    const unknown = '<!-- generated: weather -->\nsunny\n<!-- end -->\n'
-    const parts = ['metrics', 'conditions', 'events', 'fields']
-    const known = parts.map((part) => `<!-- generated: ${part} -->\n<!-- end -->\n`).join('')
-    await using world = await project(known + unknown)
-    await world.docs()
-    const readme = await world.read('README.md')
-    for (const text of [
-      '| `gateway_messages_received_total` | counter |',
-      '| `gateway_submission_duration_seconds` | histogram | outcome |',
-      '| `ENDPOINT_UNAUTHORIZED` |',
-      '| `retryInMs` | time until the next try, in ms |',
-      unknown,
-      ...Object.keys(eventTable).map((name) => `| \`${name}\` | `),
-    ])
-      expect(readme).toContain(text)
-    expect(readme).toMatch(/\| `messages_dropped` \| error \| .* raises `MESSAGES_DROPPED` /)
   })
 
   test('does not create a missing README', async () => {

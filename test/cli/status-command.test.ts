@@ -1,8 +1,6 @@
 import type { RequestListener } from 'node:http'
-import { once } from 'node:events'
-import { createServer as createNetServer, type AddressInfo } from 'node:net'
 import { stateSamples } from '../support/event-samples.ts'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ProviderName } from '../../src/domain/ids.ts'
 import {
   ingestCounters,
@@ -148,27 +146,6 @@ describe('status', () => {
     ).toBe('1')
     expect(json.stderr).toMatch(/^\{"error":\{"code":"DAEMON_UNREACHABLE"/)
   })
-
-  test('says that a daemon accepts the connection and does not answer, also for work without a limit', async () => {
-    // As a daemon under SIGSTOP: the kernel accepts the connection.
-    const silent = createNetServer(() => undefined).listen(0, '127.0.0.1')
-    await once(silent, 'listening')
-    onTestFinished(() => void silent.close())
-    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
-    const ended = await Promise.all(
-      [['status'], ['probe'], ['dead-letters', 'list'], ['tap']].map((argv) =>
-        runCli([...argv, '--url', url]),
-      ),
-    )
-    for (const { status, stderr } of ended) {
-      expect(status).toBe(1)
-      expect(stderr).toMatch(
-        /^DAEMON_UNREACHABLE\n {2}The daemon at http:\/\/127\.0\.0\.1:\d+ accepts the connection and gives no answer within 5 s\.\n/,
-      )
-      expect(stderr).toContain('event loop is busy')
-      expect(stderr).toContain('systemctl status')
-    }
-  }, 15_000)
 
   test.each<[string, RequestListener]>([
     ['something else', (_, response) => response.end('{"hello":1}')],

@@ -409,6 +409,23 @@ const stories: readonly Story[] = [
     ],
   },
   {
+    title: 'A file of users and their passwords',
+    world: () => startPipeline(),
+    steps: [
+      'passwd {folder}/users a --cost 13 <<< one',
+      'passwd {folder}/users b <<< keep',
+      'passwd {folder}/users a <<< two',
+      'passwd {folder}/users a --verify <<< one',
+      'passwd {folder}/users a --verify <<< two',
+      'passwd {folder}/users a --delete',
+      'passwd {folder}/users a --verify <<< two',
+      'passwd {folder}/users b --verify <<< keep',
+      ({ folder }) => writeFile(join(folder, 'broken'), 'broken\n'),
+      'passwd {folder}/broken a <<< one',
+      'cat broken',
+    ],
+  },
+  {
     title: 'A spool whose files are damaged',
     world: threeRefused,
     steps: [
@@ -504,7 +521,7 @@ async function typed(world: Pipeline, line: string, ids: Map<string, string>): P
     if (first !== undefined) ids.set(name, first[id] ?? '')
   }
   const words = command.split(' ').map((word) => ids.get(word) ?? word.replace('{folder}', world.folder))
-  const place = /--(path|config) /.test(command) ? [] : ['--url', control]
+  const place = /^passwd |--(path|config) /.test(command) ? [] : ['--url', control]
   const { status, stdout, stderr } = await runCli([...words, ...place], {
     // Of a person without a daemon, who also tries what a terminal would carry out.
     env: { ...env, ...(place.length === 0 && { SUDO_USER: 'alice\u001b[2J' }) },

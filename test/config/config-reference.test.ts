@@ -71,20 +71,6 @@ describe('the reference', () => {
     expect(undocumentedIn(configSchema, text)).toEqual([])
   })
 
-  test('is found incomplete when an option has no entry or no description', () => {
-    const schema = z.strictObject({
-      spool: z
-        .strictObject({ path: z.string().describe('A folder.'), size: z.number() })
-        .describe('Storage.'),
-      sources: z.array(z.strictObject({ map: z.record(z.string(), z.string()) })).describe('Topics.'),
-    })
-    const complete = referenceText(schema)
-    const silent = ['spool.size', 'sources[].map', 'sources[].map.<name>']
-    expect(undocumentedIn(schema, complete)).toEqual(silent)
-    const withoutPath = complete.replace(/### `spool\.path`[^#]*/, '')
-    expect(undocumentedIn(schema, withoutPath)).toEqual(['spool.path', ...silent])
-  })
-
   test('has a JSON Schema for editors', () => {
     const schema = JSON.parse(schemaText(configSchema)) as Record<string, unknown>
     expect(schema).toMatchObject({

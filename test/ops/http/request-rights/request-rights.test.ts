@@ -44,8 +44,8 @@ describe('with users', () => {
       await send(ops.url, '/status', { headers })
       return performance.now() - before
     }
-    for (let guess = 0; guess < 4; guess += 1) await tookMs(basic('alice', `guess ${guess}`))
-    expect(await tookMs(basic('alice', 'guess'))).toBeGreaterThan(1000)
+    for (let guess = 0; guess < 2; guess += 1) await tookMs(basic('alice', `guess ${guess}`))
+    expect(await tookMs(basic('alice', 'guess'))).toBeGreaterThan(390)
     const right = await send(ops.url, '/status', { headers: basic('alice') })
     expect(right.status).toBe(200)
     expect(await tookMs(basic('alice'))).toBeLessThan(500)
@@ -60,7 +60,7 @@ describe('with users', () => {
     await Promise.all(
       Array.from({ length: 3 }, (_, n) => send(ops.url, '/status', { headers: basic(`u${n}`) })),
     )
-    expect(refused()).toMatchObject([{ count: 1 }, { count: 5 }])
+    expect(refused()).toMatchObject([{ count: 1 }, { count: 3 }])
     const metrics = (await send(ops.url, '/metrics', { headers: basic('alice') })).text
     expect(metrics).toMatch(/gateway_http_refused_total\{reason="bad_password"\} \d+/)
   })
