@@ -1,18 +1,29 @@
 // When a heartbeat is sent, and which form: with a clock that the test moves.
 
-import { describe, expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { createHeartbeat, type HeartbeatSettings } from '../../src/alerts/heartbeat.ts'
 import type { Sent, Situation } from '../../src/alerts/types.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { createFakeClock, turn } from '../support/fake-clock.ts'
+import { stepCases } from '../support/step-cases.ts'
 
-const minuteMs = 60_000
+type Given = Partial<HeartbeatSettings> & { hasUnhealthyUrl?: boolean }
+type World = ReturnType<typeof world>
 
-function world(more: Partial<HeartbeatSettings> = {}, hasUnhealthyUrl = false) {
+const well: Sent = { kind: 'sent', detail: 'HTTP 200', warning: null }
+const fails: Sent = {
+  kind: 'failed',
+  why: 'HTTP 500',
+  act: 'Nothing.',
+  retryAfterMs: null,
+  mayHaveArrived: false,
+}
+
+function world({ hasUnhealthyUrl = false, ...more }: Given = {}) {
   const clock = createFakeClock()
   const sent: { healthy: boolean; atMs: number }[] = []
   const events: GatewayEvent[] = []
-  const answer: { sent: Sent | null } = { sent: { kind: 'sent', detail: 'HTTP 200', warning: null } }
+  const answer: { sent: Sent | null } = { sent: well }
   const situation: Situation = {
     verdict: 'ok',
     sentence: 'Well.',
@@ -23,7 +34,7 @@ function world(more: Partial<HeartbeatSettings> = {}, hasUnhealthyUrl = false) {
   }
   const settings: HeartbeatSettings = {
     name: 'monitor',
-    everyMs: 5 * minuteMs,
+    everyMs: 300_000,
     healthyVerdicts: ['ok', 'degraded'],
     request: {
       target: 'https://hc/***',
@@ -55,74 +66,26 @@ function world(more: Partial<HeartbeatSettings> = {}, hasUnhealthyUrl = false) {
   }
 }
 
-const failed: Sent = {
-  kind: 'failed',
-  why: 'HTTP 500',
-  act: 'Nothing.',
-  retryAfterMs: null,
-  mayHaveArrived: false,
-}
-
-describe('a heartbeat', () => {
-  test('is sent at once and every n minutes, whatever the wall clock does', async () => {
-    const { pass, sent, clock } = world()
-    await pass(6 * minuteMs)
-    clock.stepWall(-400 * 24 * 60 * minuteMs)
-    await pass(5 * minuteMs)
-    clock.stepWall(800 * 24 * 60 * minuteMs)
-    await pass(5 * minuteMs)
-    expect(sent.map(({ atMs }) => atMs / 1000)).toEqual([1, 301, 601, 901])
-  })
-
-  test('stays out while the gateway is not healthy, or not ready, and comes back at once', async () => {
-    const { pass, sent, situation } = world()
-    await pass(1000)
-    situation.verdict = 'not_delivering'
-    await pass(20 * minuteMs)
-    expect(sent).toHaveLength(1)
-    situation.verdict = 'degraded'
-    situation.isReady = false
-    await pass(5 * minuteMs)
-    expect(sent).toHaveLength(1)
-    situation.isReady = true
-    await pass(2000)
-    expect(sent.map(({ healthy }) => healthy)).toEqual([true, true])
-  })
-
-  test('with an unhealthy_url says so at once, at most every 10 s', async () => {
-    const { pass, sent, situation } = world({ healthyVerdicts: ['ok'] }, true)
-    await pass(minuteMs)
-    situation.verdict = 'degraded'
-    await pass(1000)
-    expect(sent.map(({ healthy }) => healthy)).toEqual([true, false])
-    for (let round = 0; round < 60; round += 1) {
+stepCases(import.meta.filename, world, {
+  pass: ({ pass }: World, ms: number) => pass(ms),
+  'pass more': ({ pass }: World, ms: number) => pass(ms),
+  stepClock: ({ clock }: World, ms: number) => clock.stepWall(ms),
+  is: ({ situation }: World, more: Partial<Situation>) => Object.assign(situation, more),
+  alternate: async ({ situation, pass }: World, rounds: number) => {
+    for (let round = 0; round < rounds; round += 1) {
       situation.verdict = round % 2 === 0 ? 'ok' : 'degraded'
       await pass(1000)
     }
-    expect(sent.length).toBeLessThanOrEqual(9)
-  })
-
-  test('that fails is repeated, and counts as failing after three tries', async () => {
-    const { pass, sent, answer, events, heartbeat } = world()
-    answer.sent = failed
-    await pass(45_000)
-    expect(sent.map(({ atMs }) => atMs / 1000)).toEqual([1, 11, 31])
-    expect(heartbeat.view()).toMatchObject({ failures: 3, failed: 3, lastFailure: 'HTTP 500' })
-    expect(heartbeat.states()).toMatchObject([{ code: 'ALERTS_FAILING', failures: 3, why: 'HTTP 500' }])
-    answer.sent = { kind: 'sent', detail: '', warning: null }
-    await pass(30_000)
-    expect(events.map(({ kind }) => kind)).toEqual(['alert_failed', 'alert_failed', 'alert_failed'])
-    expect(heartbeat.states()).toEqual([])
-    await pass(5 * minuteMs)
-    expect(sent).toHaveLength(5)
-  })
-
-  test('that hangs is one request at a time', async () => {
-    const { pass, sent, answer } = world()
-    answer.sent = null
-    await pass(12_000)
-    expect(sent).toHaveLength(1)
-    await pass(40_000)
-    expect(sent.length).toBeLessThanOrEqual(3)
-  })
+  },
+  answers: ({ answer }: World, how: 'well' | 'fails' | 'hangs') =>
+    void (answer.sent = { well, fails, hangs: null }[how]),
+  sentAt: ({ sent }: World, seconds: number[]) =>
+    expect(sent.map(({ atMs }) => atMs / 1000)).toEqual(seconds),
+  healthy: ({ sent }: World, expected: boolean[]) =>
+    expect(sent.map(({ healthy }) => healthy)).toEqual(expected),
+  count: ({ sent }: World, count: number) => expect(sent).toHaveLength(count),
+  countAtMost: ({ sent }: World, most: number) => expect(sent.length).toBeLessThanOrEqual(most),
+  view: ({ heartbeat }: World, expected: object) => expect(heartbeat.view()).toMatchObject(expected),
+  states: ({ heartbeat }: World, expected: object[]) => expect(heartbeat.states()).toMatchObject(expected),
+  events: ({ events }: World, expected: string[]) => expect(events.map(({ kind }) => kind)).toEqual(expected),
 })

@@ -11,13 +11,7 @@ import { mountSmallDisk } from '../crash/small-disk.ts'
 import { killedSpool } from '../support/damaged-spool.ts'
 import { get as getOf } from '../support/ops-world.ts'
 import { messageOf, topicOf, type Pipeline } from '../support/pipeline-world.ts'
-import {
-  ioError,
-  spoolPlace,
-  spoolPlaceWords,
-  startIn,
-  type SpoolPlace,
-} from '../support/spool-place-steps.ts'
+import { ioError, spoolPlace, spoolPlaceWords, startIn } from '../support/spool-place-steps.ts'
 import { stepCases } from '../support/step-cases.ts'
 
 stepCases(import.meta.filename, spoolPlace, spoolPlaceWords)

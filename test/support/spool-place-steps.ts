@@ -129,8 +129,7 @@ export const spoolPlaceWords = {
   failOpenings: ({ faults }: SpoolPlace, count: number) => void (faults.openings = count),
   free: ({ faults }: SpoolPlace, bytes: number) => void (faults.freeBytes = bytes),
   zeroPage: async (place: SpoolPlace, page: number) => {
-    const mend = await zeroPage(await tableOf(place.spool), page)
-    place.mend = async () => void (await mend())
+    place.mend = await zeroPage(await tableOf(place.spool), page)
   },
   mend: ({ mend }: SpoolPlace) => mend(),
 
