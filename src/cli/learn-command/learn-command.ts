@@ -74,7 +74,7 @@ export const learnCommand: BuildCommand = (io, done) =>
     .option('--topic <filter>', 'listen to this topic filter', topicFilter, '#')
     .option(
       '--to <dir>',
-      'write sources.yaml, devices.csv and learned.cases.yaml into this directory',
+      'write gateway.yaml, devices.csv and learned.cases.yaml into this directory',
       directory,
     )
     .option('--json', 'print one JSON document')

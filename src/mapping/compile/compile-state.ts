@@ -7,7 +7,7 @@ import { Malformed } from '../path/text-cursor.ts'
 import { compileDeviceTemplate } from '../devices/device-rule.ts'
 import { compilePaths } from '../path/path.ts'
 import { expressionsIn, namesReadBy } from '../path/paths-used.ts'
-import type { CompiledCoalesce } from '../state/coalesce.ts'
+import type { CompiledCoalesce, PositionRule } from '../state/coalesce.ts'
 import { compilePrivacy, type Withhold } from '../privacy/privacy.ts'
 import { compileSchedule } from '../privacy/schedule.ts'
 import type { ThinRules } from '../filters/thin.ts'
@@ -21,6 +21,8 @@ import type { Remember, SourcePlan } from './source-plan.ts'
 
 /** Without `pair_within`. A value that was measured long before is sent with its own time. */
 const pairedMs = 60_000
+/** Likewise for the two halves of a position: a truck drives 25 m. */
+const positionPairedMs = 1000
 
 type Memory = Pick<SourcePlan, 'remember' | 'coalesce' | 'thin' | 'merge'>
 
@@ -62,14 +64,35 @@ function coalesceOf(source: SourceConfig, captures: readonly string[]): Compiled
     if (!names.has(wanted)) throw new Malformed(`names ${wanted}, which is not in \`names\``)
   if (time?.format.includes('arrival'))
     throw new Malformed('has a time with the format arrival, which reads nothing')
-  const pairWithinMs = pair ?? Math.max(window, pairedMs)
+  const rules = {
+    require,
+    complete,
+    latest,
+    windowMs: window,
+    pairWithinMs: pair ?? Math.max(window, pairedMs),
+    position: positionOf(source, pair ?? positionPairedMs),
+  }
   return {
-    rules: { require, complete, latest, windowMs: window, pairWithinMs },
+    rules,
     ...nameRule(name, captures),
     names,
     value: compilePaths(value),
     time: time ? timeOfValue(time) : null,
   }
+}
+
+/** Of values of which only the newest counts, the halves may well have two times. */
+function positionOf({ map, coalesce }: SourceConfig, withinMs: number): PositionRule | null {
+  const [lat, ...otherLats] = namesReadBy({ latitude: map.latitude })
+  const [lon, ...otherLons] = namesReadBy({ longitude: map.longitude })
+  if (lat === undefined || lon === undefined || lat === lon) return null
+  const latest = new Set(coalesce?.latest)
+  if (otherLats.length + otherLons.length > 0 || latest.has(lat) || latest.has(lon)) return null
+  const halves = new Map([
+    [lat, lon],
+    [lon, lat],
+  ])
+  return { halves, withinMs }
 }
 
 function timeOfValue({ path, format, zone }: TimeOfValue): NonNullable<CompiledCoalesce['time']> {

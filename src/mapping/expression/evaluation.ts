@@ -2,7 +2,8 @@
 //
 // A part without a value makes the whole none; `a ? b : c` reads one of its sides only, `&&` and `||` are
 // decided by one side where it decides, and `has(x)` always has a result. So have `==`, `!=` and `in` in a
-// condition; in the value of a field they have none without their values (`isValue` of Scope).
+// condition; in the value of a field they have none without their values (`isValue` of Scope), so that
+// `unit == "mi" ? s * 1.609344 : s` sends no speed of which the unit is not known.
 
 import { assertNever } from '../../std/assert.ts'
 import { isNone, NoResult } from '../path/value.ts'
@@ -153,7 +154,7 @@ function junction(decisive: boolean, left: Read, right: Read): Read {
 }
 
 function choice([condition, then, otherwise]: readonly [Node, Node, Node], scope: Scope): Read {
-  const decide = compileNode(condition, { ...scope, isValue: false })
+  const decide = compileNode(condition, scope)
   const one = compileNode(then, scope)
   const other = compileNode(otherwise, scope)
   return (place) => {

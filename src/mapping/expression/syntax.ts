@@ -106,6 +106,8 @@ function isName({ op }: Node): boolean {
 }
 
 function hintFor(text: string): string {
+  if (/\[\s*\w+\s*=(?!=)/.test(text))
+    return '; an element is chosen with filter: `list.filter(x, x.id == 2)[0]`'
   if (/(?<![=!<>])=(?!=)/.test(text)) return '; values are compared with =='
   if (/(?<!&)&(?!&)/.test(text))
     return '; a bit is read with bit(x, n), and both of two conditions are joined with &&'

@@ -44,7 +44,9 @@ export function parsePath(text: string): Path {
   const cursor = { text, at: 0 }
   const path = parsePathAt(cursor, true)
   if (isAtEnd(cursor)) return path
-  return malformed(cursor, 'has a character that belongs in a quoted key, such as ["a b"],')
+  const isComputed = /[()*+/?<>=]/.test(text)
+  const act = isComputed ? '; what is computed is an expression: write `expr` in place of `path`' : ''
+  return malformed(cursor, `has a character that belongs in a quoted key, such as ["a b"]${act},`)
 }
 
 /** Reads a path at the cursor. In a condition a path cannot start with a quote, which starts a text there. */

@@ -148,7 +148,8 @@ const coalesce = z
       .optional()
       .describe(
         'Largest difference between the times of values in one payload. With a larger one the earlier ' +
-          'values are sent first. Default: 1m, or the window if that is longer.',
+          'values are sent first. Default: 1m, or the window if that is longer; between latitude and ' +
+          'longitude 1s, because another time is another place.',
       ),
   })
   .describe(

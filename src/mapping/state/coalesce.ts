@@ -9,6 +9,8 @@
 //                      the name is in use                          the record closes, a new one opens
 //                      further from the record than `pairWithin`,  the same
 //                        or the window is over
+//                      half a position, and the other half has     the same
+//                        another time (`position`)
 //   a record closes    window    this long after its first value
 //                      complete  it has all names of `complete`
 //                      repeat, apart, full, crowded
@@ -65,7 +67,12 @@ export type CoalesceRules = {
   windowMs: number
   /** Infinity where values of one window always belong together. */
   pairWithinMs: number
+  /** Null where latitude and longitude are not two single values. */
+  position: PositionRule | null
 }
+
+/** The names of latitude and longitude, each with the other; with times further apart they are of two places. */
+export type PositionRule = { halves: ReadonlyMap<string, string>; withinMs: number }
 
 export type CoalesceBounds = {
   valuesMax: number
@@ -138,7 +145,7 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds) {
     if (isOver(record, value.arrivedAt)) return 'window'
     const known = record.values.has(value.name)
     if (known && !rules.latest.includes(value.name)) return 'repeat'
-    if (isApart(record, value)) return 'apart'
+    if (isApart(record, value) || isOtherPlace(record, value)) return 'apart'
     if (!known && record.values.size >= bounds.valuesMax) return 'full'
     return record.length + frameBytesMax(value.name, value.text) > bounds.bytesMax ? 'full' : null
   }
@@ -152,6 +159,14 @@ export function createCoalescer(rules: CoalesceRules, bounds: CoalesceBounds) {
     if (Number.isNaN(time) || Number.isNaN(record.latest))
       return Math.abs(arrivedAt - record.openedAt) > rules.pairWithinMs
     return time - record.earliest > rules.pairWithinMs || record.latest - time > rules.pairWithinMs
+  }
+
+  /** Where one half was lost, all further pairs would be of two places. Without times nothing tells. */
+  function isOtherPlace({ values }: OpenRecord, { name, time }: Value): boolean {
+    const { position } = rules
+    const half = position?.halves.get(name)
+    const other = half === undefined ? undefined : values.get(half)
+    return position !== null && other !== undefined && Math.abs(other.time - time) > position.withinMs
   }
 
   function isComplete({ values }: OpenRecord): boolean {

@@ -25,7 +25,14 @@ export type MergeOptions = {
 export type Merger = ReturnType<typeof createMerger>
 
 export function createMerger({ sources, windowMs }: MergeOptions, bounds: CoalesceBounds) {
-  const rules = { require: [], complete: sources, latest: [], windowMs, pairWithinMs: windowMs }
+  const rules = {
+    require: [],
+    complete: sources,
+    latest: [],
+    windowMs,
+    pairWithinMs: windowMs,
+    position: null,
+  }
   const { fits, add: addValue, ...rest } = createCoalescer(rules, bounds)
   return { ...rest, add, join }
 

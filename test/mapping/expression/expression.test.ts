@@ -102,7 +102,10 @@ describe('an expression as the value of a field', () => {
     ['mode in ["A", "B"]', { mode: 'C' }, false],
     ['door == null', {}, true],
     ['has(door)', {}, false],
-    ['door == 1 ? "open" : "closed"', {}, 'closed'],
+    // A door that is not known is neither.
+    ['door == 1 ? "open" : "closed"', {}, undefined],
+    ['has(door) && door == 1 ? "open" : "closed"', {}, 'closed'],
+    ['unit == "mi" ? speed * 1.609344 : speed', { speed: 100 }, undefined],
   ])('%s of %j is %j', (text, record, value) => {
     expect(valueIn(text, record)).toBe(value)
   })

@@ -16,6 +16,7 @@ const rules = {
   latest: [],
   windowMs: 500,
   pairWithinMs: Number.POSITIVE_INFINITY,
+  position: null,
 }
 
 type Came = { at: number; name: string; value: unknown; time?: number; owner?: string }

@@ -138,14 +138,14 @@ describe('scalar topics', () => {
     ])
   })
 
-  test('of more than a minute apart are no pair, also without `pair_within`', () => {
+  test('of more than a minute apart are no pair, halves of a position of more than a second, also without `pair_within`', () => {
     const { pair_within: _within, ...coalesce } = events.coalesce
     const world = openStates([{ ...events, coalesce: { ...coalesce, require: [] } }])
     for (const [n, v, ageSeconds] of [
       ['odometer', 1653, 86_400],
-      ['lat', 47.9, 61],
+      ['lat', 47.9, 20],
       ['lon', 11.5, 0],
-      ['lat', 48.1, 60],
+      ['lat', 48.1, 1],
     ])
       come(world, { topic: 'events/e-1', payload: { n, v, t: start / 1000 - Number(ageSeconds) }, at: 0 })
     world.tick(start + 1000)
@@ -154,6 +154,27 @@ describe('scalar topics', () => {
       { at: 0, device: 'e-1', gps: position },
     ])
     expect(world.unsent).toMatchObject([{ kind: 'unmappable', reason: 'HALF_POSITION' }])
+  })
+
+  test('make no place where the vehicle never was, when one of them is lost', () => {
+    const { pair_within: _within, ...coalesce } = events.coalesce
+    const world = openStates([
+      { ...events, coalesce: { ...coalesce, complete: ['lat', 'lon'], window: '30s' } },
+    ])
+    for (const [n, v, seconds] of [
+      ['lat', 48.1, 0],
+      ['lon', 11.5, 0],
+      ['lat', 48.2, 20],
+      // The longitude of 20 s never comes.
+      ['lon', 11.7, 40],
+      ['lat', 48.3, 40],
+    ])
+      come(world, { topic: 'events/e-1', payload: { n, v, t: start / 1000 + Number(seconds) }, at: 0 })
+    world.tick(start + 60_000)
+    expect(sent(world).map(({ gps }) => gps)).toEqual([
+      expect.objectContaining({ latitude: 48.1, longitude: 11.5 }),
+      expect.objectContaining({ latitude: 48.3, longitude: 11.7 }),
+    ])
   })
 
   test('of a clock that is ahead are quarantined when the record closes', () => {

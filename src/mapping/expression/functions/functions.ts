@@ -27,7 +27,7 @@ export function compileFunction(
   reads: readonly Read[],
   steps: StepBudget,
 ): Read {
-  const wrongType = new NoResult(`${name}() has an argument of a type that it does not take`)
+  const wrongType = new NoResult(`${name}() takes no such value`)
   const [first, second] = reads
   // Nearly all calls have one or two arguments, and need no list of them.
   if (first !== undefined && reads.length === 1)

@@ -53,7 +53,7 @@ export const numberFunctions: readonly FunctionRow[] = [
   ),
   row(
     'bit(x, n)',
-    'Bit n of a whole number, 0 or 1. Bit 0 is the lowest. The number may be a text, also as 0x1F.',
+    'Bit n of a whole number, 0 or 1. Bit 0 is the lowest. The number may be a text, also as 0x1F; other hex digits need hex(x).',
     'bit(din, 3) == 1',
     (x, n) => (isWithin(n, 0, bitMax) ? bitsOf(x, n, 1) : undefined),
   ),
