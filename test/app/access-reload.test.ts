@@ -102,6 +102,34 @@ describe('a changed password file', () => {
     expect(reasons).toEqual(['access_withdrawn', 'access_withdrawn', 'access_withdrawn', 'access_withdrawn'])
   })
 
+  test('that was cut ends nobody, also where a listener for everybody has more clients', async () => {
+    const broker = `
+    listeners:
+      - { url: "mqtt://127.0.0.1:0", access: { password_file: users } }
+      - { url: "mqtt://127.0.0.1:0", access: { anonymous: true } }`
+    const linesOf = (users: readonly string[]) => users.map((user) => `${user}:${hash}\n`).join('')
+    const trucks = ['a', 'b', 'c', 'd']
+    const { pipeline, write, port } = await start(broker, { users: linesOf(trucks) })
+    const open = new URL(pipeline.gateway.addresses.mqtt[1]!).port
+    const connected: Device[] = []
+    const connectTo = async (at: number, clientId: string, login = {}) => {
+      const device = await createDevice({ port: at, clientId })
+      onTestFinished(() => device.destroy())
+      expect(await device.connect(login)).toMatchObject({ returnCode: 0 })
+      connected.push(device)
+    }
+    for (const username of trucks)
+      await connectTo(port, `of-${username}`, { username, password: Buffer.from('right') })
+    for (let n = 0; n < 9; n += 1) await connectTo(Number(open), `van-${n}`)
+
+    await write('users', linesOf(['a']))
+    await pipeline.until(() => pipeline.codes().includes('ACCESS_STALE'))
+    expect(pipeline.condition('ACCESS_STALE')?.what).toContain(
+      '3 connected clients of 4 may not connect any more',
+    )
+    expect(connected.map(({ closed }) => closed)).not.toContain(true)
+  })
+
   test('a person closes the connections of a client id, a user, or an address', async () => {
     const broker = ' { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { password_file: users } }'
     const { pipeline, folder, port } = await start(broker, { users: `a:${hash}\nb:${hash}\n` })

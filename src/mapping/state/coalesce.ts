@@ -71,7 +71,7 @@ export type CoalesceRules = {
   position: PositionRule | null
 }
 
-/** The names of latitude and longitude, each with the other; with times further apart they are of two places. */
+/** The names of latitude and longitude, each with the other; with times further apart they are two places. */
 export type PositionRule = { halves: ReadonlyMap<string, string>; withinMs: number }
 
 export type CoalesceBounds = {

@@ -3,8 +3,10 @@
 // its token, its certificate, or no proof where none is needed.
 //
 // A file that was cut, or written by mistake, must not shut a fleet out. So a renewal that leaves no user of
-// a file with users, or ends the connections of more than half of the connected clients, is refused until a
-// person confirms it (`reload --yes`). One client of one alone is more than half.
+// a file with users, or ends the connections of more than half of the clients that proved something, is
+// refused until a person confirms it (`reload --yes`). One client of one alone is more than half. The same
+// holds for those of one listener, from three on: its file may be one of several. Who needs no proof says
+// nothing of a file, so a depot of anonymous vans does not hide that all trucks are shut out.
 
 import type { X509Certificate } from 'node:crypto'
 import { GatewayError } from '../../../std/gateway-error.ts'
@@ -34,6 +36,7 @@ export type NextRules = {
 }
 
 const shownMax = 3
+const fewestOfListener = 3
 
 /** Those whose connections end. Throws ACCESS_WITHDRAWN, unless `isConfirmed`. */
 export function withdrawnOf<One extends Holder>(
@@ -55,15 +58,27 @@ export function withdrawnOf<One extends Holder>(
   })
   if (isConfirmed) return withdrawn
   if (emptied.length > 0) throw refusal('no user is left where there were some')
-  if (withdrawn.length * 2 > holders.length)
-    throw refusal(
-      `${plural(withdrawn.length, 'connected client')} of ${holders.length} may not connect any more, ` +
-        `such as ${withdrawn
-          .slice(0, shownMax)
-          .map(({ clientId }) => quote(clientId, 64))
-          .join(', ')}`,
-    )
+  const ends = new Set(withdrawn)
+  const asked = holders.filter((holder) => ends.has(holder) || isAsked(holder))
+  refuseMost(asked, ends, 1)
+  for (const group of Map.groupBy(asked, ({ listener }) => listener).values())
+    refuseMost(group, ends, fewestOfListener)
   return withdrawn
+}
+
+function isAsked({ admittedBy }: Holder): boolean {
+  return admittedBy.kind === 'user' || admittedBy.hasCertificate
+}
+
+/** `fewest`: less are never too many. */
+function refuseMost(holders: readonly Holder[], ends: ReadonlySet<Holder>, fewest: number): void {
+  const ended = holders.filter((holder) => ends.has(holder))
+  if (ended.length < fewest || ended.length * 2 <= holders.length) return
+  const names = ended.slice(0, shownMax).map(({ clientId }) => quote(clientId, 64))
+  throw refusal(
+    `${plural(ended.length, 'connected client')} of ${holders.length} may not connect any more, ` +
+      `such as ${names.join(', ')}`,
+  )
 }
 
 function refusal(what: string): GatewayError {
