@@ -508,7 +508,7 @@ function mendPositions(world: World): void {
 const ledgerMs = 30_000
 
 async function wrongLedger(
-  { operator, services, plan, machine: { kernel } }: World,
+  { operator, services, plan, flips, machine: { kernel } }: World,
   endOfFaultsMs: number,
 ): Promise<string[]> {
   const entries: LedgerEntry[] = []
@@ -526,7 +526,8 @@ async function wrongLedger(
     next = read.next
   }
   const isWhole = plan.everyMs.powerCut === 0 && plan.everyMs.disk === 0
-  return wrongInLedger(services, { entries, wholeFromMs: isWhole ? 0 : endOfFaultsMs + ledgerMs })
+  const struck = new Set(flips.payloads.map(({ payloadId }) => payloadId))
+  return wrongInLedger(services, { entries, wholeFromMs: isWhole ? 0 : endOfFaultsMs + ledgerMs, struck })
 }
 
 /** Seeds in which the disk loses, when all is over, the last write that it had confirmed. */

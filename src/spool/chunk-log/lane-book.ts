@@ -10,8 +10,10 @@
 // say how many numbers are settled, so they tell which.
 //
 // Where the totals are lost, the mark says how many payloads are open. What is not found of them was just
-// before the first pending chunk. Without the mark, the pending payloads start at the first chunk behind the
-// claims, and what is before it and unclaimed counts as settled: nothing is left that could tell.
+// before the first pending chunk. Where fewer are open than follow the claims, the record of a claim is
+// lost: what was settled behind it is the first that no chunk holds. Without the mark, the pending payloads
+// start at the first chunk behind the claims, and what is before it and unclaimed counts as settled:
+// nothing is left that could tell.
 
 export type SeqRange = { firstSeq: number; endSeq: number }
 
@@ -26,7 +28,7 @@ export type LaneFacts = {
   totals: LaneTotals | null
   /** Claims that can be read, in order. */
   claims: readonly SeqRange[]
-  /** End of the last claim. Of one that cannot be read only the first number is known. */
+  /** End of the last claim, or the first number of one behind it that cannot be read. */
   claimsEnd: number
   marked: { nextSeq: number; open: number } | null
   /** The mark shows that the lane was deleted: all of it was settled. */
@@ -97,7 +99,7 @@ export function bookOf(facts: LaneFacts): LaneBook {
   const sealSeq = isDeleted ? nextSeq : sealSeqOf(facts, nextSeq)
   const behind = { firstSeq: sealSeq, endSeq: nextSeq }
   const gapPayloads = lengthOf(within(chunks.gaps, behind))
-  const known = [...chunks.runs, ...chunks.gaps].sort((one, other) => one.firstSeq - other.firstSeq)
+  const known = knownRanges(chunks)
   const holes = { claimed: without(claims, known), pending: without([behind], known) }
   const loose = without(within(chunks.runs, { firstSeq: 0, endSeq: sealSeq }), claims)
   const owed = isDeleted ? 0 : owedOf(facts, sealSeq)
@@ -107,7 +109,8 @@ export function bookOf(facts: LaneFacts): LaneBook {
   const shown = lengthOf(claims) + lengthOf(unclaimed) + nextSeq - sealSeq - gapPayloads
   const more = (openByMark(marked, nextSeq) ?? shown) - shown
   const unknown = Math.max(0, (owed ?? 0) - lengthOf(unclaimed), more)
-  const tail = Math.max(0, nextSeq - Math.max(sealSeq, chunks.endSeq))
+  const end = { firstSeq: Math.min(nextSeq, Math.max(sealSeq, chunks.endSeq)), endSeq: nextSeq }
+  const tail = hasBad(chunks, end) ? 0 : lengthOf([end])
   const settledAtEnd = Math.min(tail, Math.max(0, -more))
   return {
     nextSeq,
@@ -153,7 +156,25 @@ function sealSeqOf(facts: LaneFacts, nextSeq: number): number {
   const loose = without(within(runs, { firstSeq: 0, endSeq: claimsEnd }), claims)
   const pending = nextSeq - first - lengthOf(within(gaps, { firstSeq: first, endSeq: nextSeq }))
   const missing = open - lengthOf(claims) - lengthOf(loose) - pending
-  return Math.max(claimsEnd, first - Math.max(0, missing))
+  if (missing >= 0) return Math.max(claimsEnd, first - missing)
+  let settled = -missing
+  let sealed = first
+  for (const hole of without([{ firstSeq: first, endSeq: nextSeq }], knownRanges(chunks))) {
+    const { firstSeq, endSeq } = hole
+    if (settled <= 0 || (endSeq === nextSeq && !hasBad(chunks, hole))) break
+    // Nobody knows which of them a damaged chunk held.
+    sealed = hasBad(chunks, hole) ? endSeq : Math.min(endSeq, firstSeq + settled)
+    settled -= endSeq - firstSeq
+  }
+  return sealed
+}
+
+function knownRanges({ runs, gaps }: LaneChunks): SeqRange[] {
+  return [...runs, ...gaps].sort((one, other) => one.firstSeq - other.firstSeq)
+}
+
+function hasBad({ bad }: LaneChunks, { firstSeq, endSeq }: SeqRange): boolean {
+  return bad.some((seq) => firstSeq <= seq && seq < endSeq)
 }
 
 export function lengthOf(ranges: readonly SeqRange[]): number {

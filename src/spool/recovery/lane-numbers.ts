@@ -50,20 +50,19 @@ export async function readNumbers(
 ): Promise<ReadonlyMap<Lane, LaneEnd>> {
   const claimEnds = endsOfClaims(found)
   const ends = new Map<Lane, LaneEnd>()
-  for (const lane of state.lanes.values()) {
+  for (const lane of state.lanes.values()) ends.set(lane, await endOf(state, lane))
+  for (const [lane, end] of ends) {
     const totals = await totalsOf(state, lane, found)
     const record = typeof totals === 'string' ? null : totals
     lane.settled = { ...emptySettled(), ...record?.settled }
     lane.sealSeq = record?.sealSeq ?? 0
     lane.gapPayloads = record?.gapPayloads ?? 0
-    const end = await endOf(state, lane)
-    ends.set(lane, end)
-    lane.nextSeq = Math.max(record?.nextSeq ?? 0, end.seq, claimEnds.get(lane.id) ?? 0)
+    const { numbered = 0, sealed = 0 } = claimEnds.get(lane.id) ?? {}
+    lane.nextSeq = Math.max(record?.nextSeq ?? 0, end.seq, numbered)
     lane.nextBytes = Math.max(record?.nextBytes ?? 0, end.bytes)
     if (typeof totals !== 'string') continue
     const marked = markedLane(state, lane.id) ?? null
-    const claimsEnd = claimEnds.get(lane.id) ?? 0
-    const shown = { lost: totals, claims: claimsOf(found, lane.id), claimsEnd, marked }
+    const shown = { lost: totals, claims: claimsOf(found, lane.id), claimsEnd: sealed, marked }
     end.recount = await recountLane(state, lane, shown)
     putTotals(lane, repairs)
   }
@@ -88,11 +87,18 @@ async function totalsOf(
   return entry !== null && isComplete && seqOf(entry[0]) === 0 ? null : 'missing'
 }
 
-function endsOfClaims({ claims }: FoundLanes): Map<LaneId, number> {
-  const ends = new Map<LaneId, number>()
+/** Where the numbers of claims end at least, and what is sealed for sure: of a damaged one nothing. */
+type ClaimEnds = ReadonlyMap<LaneId, { numbered: number; sealed: number }>
+
+function endsOfClaims({ claims }: FoundLanes): ClaimEnds {
+  const ends = new Map<LaneId, { numbered: number; sealed: number }>()
   for (const [key, value] of claims) {
-    const end = claimRecord.decode(value)?.endSeq ?? seqOf(key) + 1
-    ends.set(laneOf(key), Math.max(ends.get(laneOf(key)) ?? 0, end))
+    const { numbered = 0, sealed = 0 } = ends.get(laneOf(key)) ?? {}
+    const endSeq = claimRecord.decode(value)?.endSeq ?? null
+    ends.set(laneOf(key), {
+      numbered: Math.max(numbered, endSeq ?? seqOf(key) + 1),
+      sealed: Math.max(sealed, endSeq ?? seqOf(key)),
+    })
   }
   return ends
 }
@@ -171,7 +177,8 @@ export async function closeEnd(
     if (!isMarkCurrent) addGap(lane, damagedStride, 'unexplained', repairs)
     return
   }
-  const beyond = end.damaged.filter((firstSeq) => firstSeq >= knownSeq)
+  const damaged = end.damaged.filter((firstSeq) => firstSeq >= lane.sealSeq)
+  const beyond = damaged.filter((firstSeq) => firstSeq >= knownSeq)
   // Nothing was numbered so far: the key is damaged, and what it held is missing where it was.
   const isMisplaced = (firstSeq: number) => isMarkCurrent || firstSeq >= knownSeq + damagedStride
   for (const firstSeq of beyond.filter(isMisplaced)) {
@@ -182,7 +189,7 @@ export async function closeEnd(
   const last = beyond.findLast((firstSeq) => !isMisplaced(firstSeq))
   if (last !== undefined) await setLastAside(state, lane, last, repairs)
   // Other damaged chunks are set aside when they are counted.
-  else if (beyond.length < end.damaged.length) extend(lane, knownSeq)
+  else if (beyond.length < damaged.length) extend(lane, knownSeq)
   else closeTail(state, lane, end, repairs)
   if (end.recount === null || (isMarkCurrent && marked !== undefined)) return
   // Nothing else is left of the payloads of these chunks: they were the last ones.

@@ -47,7 +47,7 @@ export async function recountLane(
 ): Promise<Recount> {
   const chunks = await chunksOf(state.store, lane.id)
   const book = bookOf({ ...shown, chunks, totals: null, isDeleted: false })
-  lane.nextSeq = book.nextSeq
+  lane.nextSeq = Math.max(lane.nextSeq, book.nextSeq)
   lane.sealSeq = book.sealSeq
   lane.gapPayloads = book.gapPayloads
   // They were counted when they were found.
@@ -63,7 +63,7 @@ export async function recountLane(
   state.emit({ kind: 'chunk_damaged', lane: lane.id, firstSeq: 0, payloads: damaged, what })
   const { claimed, pending } = book.holes
   const strays = chunks.bad.filter((seq) => seq < book.sealSeq && !isIn(shown.claims, seq))
-  const missing = lengthOf([...claimed, ...pending])
+  const missing = lengthOf([...claimed, ...pending]) + book.unknown
   return { settledAtEnd: book.settledAtEnd, strays: Math.max(0, strays.length - missing) }
 }
 

@@ -1,6 +1,7 @@
 // flip-acts.ts: bits that flip at rest, in keys and values: of chunks, of batches (claims on chunks), of dead letters, and
-// of what is known of devices; in values also of the totals of lanes, which are made anew. What was struck is noted, for the oracle: a payload of a chunk is lost and counted; those of
-// a batch are sent again under another batchId; a dead letter is set aside.
+// of what is known of devices; in values also of the totals of lanes, which are made anew. All of them in one seed. What was
+// struck is noted, for the oracle: a payload of a chunk is lost and counted; those of a batch are sent again under another
+// batchId; a dead letter is set aside.
 //
 // Only chunks of which nothing was submitted yet. One that the gateway still has in memory may be submitted after that,
 // whole; and after a restart the rest of its batch under another batchId.
@@ -49,8 +50,6 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
   const counts = { keys: 0, values: 0, batches: 0, totals: 0, records: 0, reports: 0 }
   const batched = new Set<string>()
   const deadLetters: (string | null)[] = []
-  // Where both are struck, nothing tells which payloads of a lane are open.
-  const strikePayloads = random.chance(0.5) ? strikeChunkOrTotals : strikeBatch
   return {
     act,
     payloads,
@@ -77,7 +76,7 @@ export function createFlips({ disk }: Machine, services: readonly Service[], ran
   }
 
   function act(): void {
-    if (random.chance(payloadShare)) strikePayloads()
+    if (random.chance(payloadShare)) random.pick([strikeChunkOrTotals, strikeBatch])()
     else random.pick([strikeDeadLetter, strikeRecord])()
   }
 

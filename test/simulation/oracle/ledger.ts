@@ -9,13 +9,16 @@ export type LedgerEntry = {
   requestId: string | null
 }
 
+type Ledger = { entries: readonly LedgerEntry[]; wholeFromMs: number; struck: ReadonlySet<string> }
+
 /**
  * `wholeFromMs`: what the service answered from then on is in the ledger. What was answered before may not be: the
- * records are not synced, and are lost with the power or the disk.
+ * records are not synced, and are lost with the power or the disk. What was struck and sent from memory does not come again
+ * where the process ends before the settle.
  */
 export function wrongInLedger(
   services: readonly Service[],
-  { entries, wholeFromMs }: { entries: readonly LedgerEntry[]; wholeFromMs: number },
+  { entries, wholeFromMs, struck }: Ledger,
 ): string[] {
   const wrong: string[] = []
   const answers = new Map(
@@ -41,7 +44,7 @@ export function wrongInLedger(
       if (batchId === null || status !== 200 || (answeredMs ?? 0) < wholeFromMs) continue
       if (!isSettled(submission, journal)) continue
       for (const [payloadId, result] of results ?? [])
-        if (result === 'accepted' && !delivered.has(payloadId))
+        if (result === 'accepted' && !delivered.has(payloadId) && !struck.has(payloadId))
           wrong.push(`the ledger does not say that ${payloadId} of batch ${batchId} was delivered`)
     }
   return wrong

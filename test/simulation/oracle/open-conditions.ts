@@ -179,10 +179,13 @@ export function createOpenConditions(
     if (since?.life !== life || nowMs - since.atMs < sentMs || disturbedMs > since.atMs) return null
     if (isTrouble(since.atMs, nowMs)) return null
     const failed = new Map<string, boolean>()
-    for (const { life: of, batchId, atMs, answeredMs, status, retryAfterMs } of journal) {
+    const struck = new Set(flips.payloads.map(({ payloadId }) => payloadId))
+    for (const { life: of, batchId, payloadIds, atMs, answeredMs, status, retryAfterMs } of journal) {
       const endMs = answeredMs ?? atMs + timeoutMs + durableMs
       if (retryAfterMs > 0 || endMs > nowMs - placeMs) return null
       if (of !== life || batchId === null) continue
+      // What was sent from memory is read from the disk later, and what is left of it has another batchId.
+      if (payloadIds.some((id) => struck.has(id))) continue
       // A person may have settled it since.
       const isFailure = (status === null || status >= 500) && endMs < since.atMs && endMs > changedMs()
       failed.set(batchId, isFailure && failed.get(batchId) !== false)

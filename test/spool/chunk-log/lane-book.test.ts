@@ -136,6 +136,26 @@ describe('the book of a lane', () => {
     })
   })
 
+  test('without its totals and with claims that are lost is the same by the mark, where chunks are damaged', () => {
+    forEachLane((truth, random) => {
+      const facts = factsOf(truth)
+      const claims = facts.claims.filter(() => random.chance(0.5))
+      const all = those(truth, 'claimed', 'pending')
+      const left = all.filter(() => random.chance(0.7))
+      const bad = all.filter((chunk) => !left.includes(chunk)).map(({ firstSeq }) => firstSeq)
+      const lastFirst = random.chance(0.5) ? facts.claims.at(-1)?.firstSeq : undefined
+      const claimsEnd = Math.max(claims.at(-1)?.endSeq ?? 0, lastFirst ?? 0)
+      const book = bookOf({ ...facts, claims, claimsEnd, totals: null, chunks: chunksOf(left, bad) })
+      const open = openNumbers(book, { ...facts, claims })
+      for (const { firstSeq } of left) expect(open).toContain(firstSeq)
+      expect(book.open).toBe(open.size + book.unknown - book.settledAtEnd)
+      expect(left.every(({ firstSeq, endSeq }) => book.sealSeq <= firstSeq || book.sealSeq >= endSeq)).toBe(
+        true,
+      )
+      expect(book.open).toBe(openOf(truth))
+    })
+  })
+
   test('tells chunks that were settled from those of a lost batch, and gives up none where it cannot', () => {
     forEachLane((truth, random) => {
       const facts = factsOf(truth)
