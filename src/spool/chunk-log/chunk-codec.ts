@@ -27,6 +27,7 @@
 import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import type { EpochMs } from '../../std/clock.ts'
 import { assert } from '../../std/assert.ts'
+import { isSeqKey } from './key-layout.ts'
 import type { ChunkBuffers } from './recent-chunks/chunk-buffers.ts'
 
 const versions = { chunk: 3, gap: 4, compressed: 5 } as const
@@ -219,6 +220,16 @@ export function readChunk(key: Buffer, value: Buffer): Chunk | Gap | null {
   if (frames === null) return null
   const committedAt = value.readDoubleBE(9)
   return { kind: 'chunk', ...size, committedAt, value: frames, buffer: null, use: 'unread' }
+}
+
+/** The key that a damaged chunk had if one bit of it has flipped: its checksum shows it. Else null. */
+export function keyBeforeFlip(key: Buffer, value: Buffer): Buffer | null {
+  for (let bit = 8; bit < key.length * 8; bit += 1) {
+    const before = Buffer.from(key)
+    before[bit >> 3]! ^= 0x80 >> (bit & 7)
+    if (isSeqKey(before) && readChunk(before, value) !== null) return before
+  }
+  return null
 }
 
 /** A damaged record with the frames that can be read of it: those of a compressed one, if they all can. */

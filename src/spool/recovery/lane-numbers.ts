@@ -5,13 +5,15 @@
 //
 //   totals lost          they are made anew (lane-recount.ts). Without the mark the next number keeps a
 //                        distance that is larger than what can have been given
+//   newest chunk under   it gets its key back: the checksum shows which bit has flipped
+//   another key
 //   last chunk damaged   what is known otherwise shows its end. If nothing does, it is set aside now, and the
 //                        next number keeps a distance that no chunk can span; the distance is unexplained
 //   tail missing         a gap (missing-writes.ts)
 
 import type { LaneId } from '../../domain/ids.ts'
 import type { StoreOp, StoreRange } from '../../storage/storage.ts'
-import { plausibleCount, readChunk } from '../chunk-log/chunk-codec.ts'
+import { keyBeforeFlip, plausibleCount, readChunk } from '../chunk-log/chunk-codec.ts'
 import { firstReadable, isCorruption, readOne, scan } from '../chunk-log/damage-scan.ts'
 import { isSeqKey, laneKey, laneOf, seqKey, seqOf, seqRange, table } from '../chunk-log/key-layout.ts'
 import { emptySettled, putTotals, type Lane } from '../chunk-log/lane.ts'
@@ -22,7 +24,7 @@ import type { FoundLanes } from './lane-recovery.ts'
 import { addGap, raiseNumbers } from './missing-writes.ts'
 import { recountLane, type LostTotals, type Recount } from './lane-recount.ts'
 import { reportUnreadable, setBadAside } from './repair.ts'
-import { setMisplacedAside } from './table-records.ts'
+import { reportRecord, setMisplacedAside } from './table-records.ts'
 
 /** The last chunk of a lane as it is on the disk. */
 export type LaneEnd = {
@@ -51,6 +53,7 @@ export async function readNumbers(
   const claimEnds = endsOfClaims(found)
   const ends = new Map<Lane, LaneEnd>()
   for (const lane of state.lanes.values()) ends.set(lane, await endOf(state, lane))
+  await putNewestBack(state, { found, claimEnds, ends }, repairs)
   for (const [lane, end] of ends) {
     const totals = await totalsOf(state, lane, found)
     const record = typeof totals === 'string' ? null : totals
@@ -67,6 +70,55 @@ export async function readNumbers(
     putTotals(lane, repairs)
   }
   return ends
+}
+
+/**
+ * A chunk whose key has a flipped bit is counted as missing where it was, by what was written behind it.
+ * Behind the newest chunk of a lane nothing was: it gets its key back.
+ */
+async function putNewestBack(
+  state: SpoolState,
+  { found, claimEnds, ends }: { found: FoundLanes; claimEnds: ClaimEnds; ends: ReadonlyMap<Lane, LaneEnd> },
+  repairs: StoreOp[],
+): Promise<void> {
+  const { store } = state
+  const damaged = [...found.misplaced]
+  for (const [lane, end] of ends)
+    for (const seq of end.damaged) {
+      const key = seqKey(table.chunks, lane.id, seq)
+      const { value } = await readOne(store, key)
+      if (value !== undefined) damaged.push([key, value])
+    }
+  const entries = damaged.map(([key, value]) => ({ key, value, before: keyBeforeFlip(key, value) }))
+  entries.sort((one, other) => (one.before ?? one.key).compare(other.before ?? other.key))
+  for (const { key, value, before } of entries) {
+    const lane = before === null ? undefined : state.lanes.get(laneOf(before))
+    const end = lane === undefined ? undefined : ends.get(lane)
+    if (before !== null && lane !== undefined && end !== undefined && isPending(lane, end, before)) {
+      await store.write(
+        [
+          { type: 'put', key: before, value },
+          { type: 'del', key },
+        ],
+        { sync: true },
+      )
+      const former = ends.get(state.lanes.get(laneOf(key)) ?? lane)
+      if (former !== undefined) former.damaged = former.damaged.filter((seq) => seq !== seqOf(key))
+      const behind = end.damaged.filter((seq) => seq > seqOf(before))
+      addEnd(end, before, value)
+      end.damaged = behind
+      reportRecord(state, 'chunks', 'the key of the newest chunk of a lane was damaged; it has its key again')
+    } else if (found.misplaced.some(([one]) => one === key)) setMisplacedAside(state, key, value, repairs)
+  }
+
+  function isPending({ id }: Lane, { seq, damaged }: LaneEnd, before: Buffer): boolean {
+    const totals = found.totals.get(id)
+    const firstSeq = seqOf(before)
+    // Without its totals nobody knows what was settled.
+    if (totals === null || (totals === undefined && firstSeq > 0)) return false
+    const sealed = Math.max(totals?.sealSeq ?? 0, claimEnds.get(id)?.sealed ?? 0)
+    return firstSeq >= Math.max(seq, sealed) && !damaged.includes(firstSeq)
+  }
 }
 
 /** Null if the lane has none, because nothing of it was ever settled. */

@@ -27,7 +27,7 @@ import { laneRecord, totalsRecord, type LaneRecord, type TotalsRecord } from '..
 import type { SpoolState } from '../session-state.ts'
 import type { LaneRole } from '../views.ts'
 import { reportUnreadable } from './repair.ts'
-import { readTable, reportRecord, setMisplacedAside, setRecordAside } from './table-records.ts'
+import { readTable, reportRecord, setRecordAside } from './table-records.ts'
 
 /** What the table of totals holds for a lane; null if it is damaged. */
 export type FoundTotals = ReadonlyMap<LaneId, TotalsRecord | null>
@@ -35,7 +35,13 @@ export type FoundTotals = ReadonlyMap<LaneId, TotalsRecord | null>
 /** The records of the table of batches. */
 export type FoundClaims = readonly StoreEntry[]
 
-export type FoundLanes = { totals: FoundTotals; claims: FoundClaims; isTotalsTableWhole: boolean }
+export type FoundLanes = {
+  totals: FoundTotals
+  claims: FoundClaims
+  isTotalsTableWhole: boolean
+  /** Chunks with a wrong checksum under the keys of lanes that nothing else shows. */
+  misplaced: StoreEntry[]
+}
 
 /** More than the lanes of which an unreadable block holds the records. */
 const lanesSkipped = 1000
@@ -66,10 +72,11 @@ export async function findLanes(state: SpoolState, repairs: StoreOp[]): Promise<
   }
   const shown = [...totals.keys(), ...claims.map(([key]) => laneOf(key))]
   const known = new Set<LaneId>([...records.keys(), ...shown])
-  for (const id of await lanesWithChunks(state, known, repairs)) known.add(id)
+  const misplaced: StoreEntry[] = []
+  for (const id of await lanesWithChunks(state, known, misplaced)) known.add(id)
   for (const id of [...known].sort((a, b) => a - b)) openFound(state, id, { records, totals }, repairs)
   state.nextLane = Math.max(state.nextLane, (await lastSetAside(state)) + 1)
-  return { totals, claims, isTotalsTableWhole }
+  return { totals, claims, isTotalsTableWhole, misplaced }
 }
 
 /** The special totals have numbers that no lane has. */
@@ -105,7 +112,7 @@ async function readLaneRecords(
 async function lanesWithChunks(
   state: SpoolState,
   known: ReadonlySet<LaneId>,
-  repairs: StoreOp[],
+  misplaced: StoreEntry[],
 ): Promise<LaneId[]> {
   const { store } = state
   const found: LaneId[] = []
@@ -120,7 +127,7 @@ async function lanesWithChunks(
       // A key of a wrong form shows no lane; what follows it may.
       const isChunk = isSeqKey(key) && readChunk(key, value) !== null
       if (isChunk) found.push(laneOf(key))
-      else if (isSeqKey(key)) setMisplacedAside(state, key, value, repairs)
+      else if (isSeqKey(key)) misplaced.push(entry)
       from = isChunk ? firstKey(laneOf(key) + 1) : keyAfter(key)
     }
     from = firstKey(next + 1)

@@ -47,7 +47,8 @@ export function reportRecord({ emit }: SpoolState, table: RecordTable, what: str
 }
 
 /**
- * A chunk where none was written. What it holds is missing in another place, and is counted there as damaged.
+ * A chunk where none was written. What it holds is missing in another place, and is counted there as damaged;
+ * of the newest one nothing would show it, so it gets its key back (lane-numbers.ts).
  */
 export function setMisplacedAside(state: SpoolState, key: Buffer, value: Buffer, repairs: StoreOp[]): void {
   reportRecord(state, 'chunks', 'the key of a chunk is damaged; it was set aside')
