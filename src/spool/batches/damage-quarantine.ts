@@ -50,8 +50,9 @@ export async function stepOver(
 }
 
 /**
- * Counts what cannot be read among the pending payloads behind the known ones, and leaves a gap there. Of a
- * hole that the head of the lane has reached, only the rest.
+ * Counts what cannot be read among the pending payloads behind the known ones, and leaves a gap there; at the
+ * head of the lane none, since nothing may be left that is sealed, and steps over it. Of a hole that the head
+ * has reached, only the rest.
  */
 export async function setAsideAhead(session: Session, lane: Lane, hole: SeqRange): Promise<void> {
   const { store, committer } = session
@@ -60,10 +61,18 @@ export async function setAsideAhead(session: Session, lane: Lane, hole: SeqRange
     const range = { fromSeq: Math.max(hole.firstSeq, lane.refsEnd), untilSeq: hole.endSeq }
     if (range.fromSeq >= range.untilSeq) return
     const found = await readRun(store, lane.id, { ...range, bytesMax: Infinity })
+    for (;;) {
+      const [first] = found
+      const isHead = lane.refs.length === 0 && lane.refsEnd === lane.sealSeq
+      if (first === undefined || first.kind === 'chunk' || !isHead || first.firstSeq !== lane.sealSeq) break
+      await stepOver(session, lane, first)
+      found.shift()
+    }
     // The key of a chunk of 0.1.0 is not covered by its checksum: it can be any number away.
     const damages = found
       .filter((finding) => finding.kind === 'damaged')
       .filter(({ firstSeq, endSeq }) => endSeq - firstSeq <= gapPayloadsMax)
+    if (damages.length === 0) return
     const startBytes = await endBytesBefore(session, lane, range.fromSeq)
     report(session, lane, damages)
     await committer.commit({

@@ -243,6 +243,20 @@ describe('a flipped bit in the key of a chunk', () => {
 })
 
 describe('a damaged spool', () => {
+  test('of which all that can be read is sealed when the rest is counted is empty when that is settled', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'abc')
+    const keys = [1, 2].map((seq) => seqKey(table.chunks, lane, seq))
+    await tamper(before, keys, flipLastByte)
+    const { spool } = await before.reopen()
+    const batch = await spool.seal(lane, oneEach)
+    await eventually(() => spool.totals().damaged === 2)
+    expect(batch).toMatchObject({ payloads: 1 })
+    await spool.load(batch!)
+    await spool.settle(batch!, { payloads: 'all delivered', requestId: null })
+    expectNothing(spool)
+  })
+
   test('a lane whose only chunk is damaged takes no bytes of the limit afterwards', async () => {
     const before = await openSpoolWorld()
     await before.publish('one')
