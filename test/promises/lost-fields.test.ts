@@ -403,6 +403,55 @@ describe('an update of the devices', () => {
     )
   })
 
+  test('is said, too, after it was tried with one of them and taken back', async () => {
+    const names = trucks(7)
+    const [tried = '', ...others] = names
+    const fleet = await startFleet(7)
+    await healthy(fleet, names)
+    let n = 3
+    for (const end = n + 8; n < end; n += 1) {
+      await fleet.send([tried], n, renamed)
+      await fleet.send(others, n)
+    }
+    for (const end = n + 3; n < end; n += 1) await fleet.send(names, n)
+    expect(fleet.condition()).toBeUndefined()
+    for (const end = n + 8; n < end; n += 1) await fleet.send(others, n, renamed)
+    await fleet.pipeline.until(() => fleet.condition() !== undefined)
+    expect(fleet.condition()!.why).toContain('"gps.latitude"')
+  })
+
+  test('is said, too, where devices that lacked it before begin, and the gateway is restarted', async () => {
+    const names = trucks(12)
+    const first = names.slice(0, 5)
+    const folder = await newFolder()
+    let n = 0
+    const rounds = async (
+      fleet: Fleet,
+      count: number,
+      updated: readonly string[],
+      body: (n: number) => Body,
+    ) => {
+      for (const end = n + count; n < end; n += 1) {
+        await fleet.send(updated, n, body)
+        await fleet.send(
+          names.filter((name) => !updated.includes(name)),
+          n,
+        )
+      }
+    }
+    const before = await startFleet(12, { folder })
+    await rounds(before, 3, [], usual)
+    await rounds(before, 12, first, withoutFix)
+    await rounds(before, 3, [], usual)
+    await rounds(before, 6, first, renamed)
+    await before.pipeline.gateway.stop('test')
+    const fleet = await startFleet(12, { folder })
+    await rounds(fleet, 3, first, renamed)
+    await rounds(fleet, 8, names.slice(0, 11), renamed)
+    await fleet.pipeline.until(() => fleet.condition() !== undefined)
+    expect(fleet.condition()!.why).toContain('"gps.latitude"')
+  })
+
   test('that comes to one device after the other is said, with how many lack the field; theirs is kept', async () => {
     const names = trucks(20)
     const fleet = await startFleet(20)

@@ -16,6 +16,8 @@ export type DeviceFields = {
   changed: number
   /** Bits of the fields that are missing and that it names otherwise now. */
   renamed: number
+  /** Bits of the fields that it had again after it had named them otherwise. */
+  returned: number
   /** By field: the longest usual number of records from one that has it to the next; 0 where none had it. */
   gaps: number[]
   /** By field: records since the last one that had it. */
@@ -37,7 +39,7 @@ export function newDevice(fields: number): DeviceFields {
   const zeros = () => Array.from({ length: fields }, () => 0)
   const counts = { gaps: zeros(), runs: zeros(), runsBefore: zeros() }
   const last = { present: 0, judged: 0, isWhole: false, alike: 0 }
-  return { family: -1, heardAt: 0, changed: 0, renamed: 0, ...counts, ...last }
+  return { family: -1, heardAt: 0, changed: 0, renamed: 0, returned: 0, ...counts, ...last }
 }
 
 /** A record of the device has the field. */

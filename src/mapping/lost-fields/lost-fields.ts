@@ -13,7 +13,7 @@
 //                         another kind. One device is enough where it had the field until other options.
 //                         So a roll-out over days is noticed, too. A hall without GPS at night is no alarm,
 //                         and neither are other keys of parked vehicles: a key that a device has in turn with
-//                         the field is usual from then on
+//                         the field, twice, is usual from then on
 //
 // A device that lacked the field for long before a change does not count. A lost field is found again with
 // the first record that has it, of one of the devices that lack it. After a week it is given up: they do

@@ -103,7 +103,7 @@ export class SourceFields {
     }
     Object.assign(device, { present, judged, isWhole, alike: 0 })
     const isDue = this.#looks < firstLooks || Math.abs(arrivedAt - (this.#unreadAt ?? 0)) >= unreadEveryMs
-    if (isTypical && isDue) this.#noteUnread(record, device)
+    if (isTypical && isDue) this.#noteUnread(record)
   }
 
   /** The fields that are lost and kept of the records of a device; of others the same as of all. */
@@ -223,12 +223,15 @@ export class SourceFields {
 
   #has(field: WatchedField, device: DeviceFields, arrivedAt: EpochMs): void {
     const { index, lost, renamedKey } = field
-    const wasRenamed = (device.renamed & (1 << index)) !== 0
+    const bit = 1 << index
+    const wasRenamed = (device.renamed & bit) !== 0
     if (device.gaps[index] === 0 || field.lastPresentAt < (field.changedAt ?? 0)) this.changes += 1
     noteHas(device, index)
     field.lastPresentAt = arrivedAt
-    // The device has both, one after the other, and that is usual.
-    if (wasRenamed && renamedKey !== null && this.#unread.size < unreadMax) this.#unread.add(renamedKey)
+    // Once may be an update that was taken back. A device that has both in turn does so again.
+    const isInTurn = wasRenamed && (device.returned & bit) !== 0
+    if (wasRenamed) device.returned |= bit
+    if (isInTurn && renamedKey !== null && this.#unread.size < unreadMax) this.#unread.add(renamedKey)
     if (lost !== null && (lost.isPartial !== true || wasRenamed)) this.#setLost(field, null)
   }
 
@@ -289,11 +292,11 @@ export class SourceFields {
     this.#lose(field, { ...found, isKeyRead: renamed === null, isPartial: true })
   }
 
-  /** A device that never had a field may name it otherwise: not all of them have that name besides. */
-  #noteUnread(record: NotedRecord, { gaps }: DeviceFields): void {
+  /** What the record lacks, it may name otherwise: others do not have that name besides. */
+  #noteUnread(record: NotedRecord): void {
     this.#unreadAt = record.arrivedAt
     this.#looks += 1
-    const without = this.#fields.filter(({ index }) => gaps[index] === 0)
+    const without = this.#fields.filter(({ index }) => (record.present & (1 << index)) === 0)
     for (const key of this.#watched.unread(record)) {
       const isOther = without.some(({ index }) => this.#watched.keyNear(index, [key]) !== null)
       if (!isOther && this.#unread.size < unreadMax) this.#unread.add(key)
