@@ -17,7 +17,7 @@ const first = [
   'test/promises/times-of-a-wrong-clock.test.ts',
   'test/app/ways-of-not-working.test.ts',
   'test/app/new-spool.test.ts',
-  'test/cli/status-command.test.ts',
+  'test/cli/transcripts.test.ts',
   'test/ingest/mqtt/sessions.test.ts',
   // Their rows are in YAML beside them: vitest takes small files for quick ones.
   'test/ingest/broker/device-stories.test.ts',
