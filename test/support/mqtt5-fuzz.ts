@@ -4,7 +4,7 @@
 
 import { parser, type IPublishPacket, type Packet } from 'mqtt-packet'
 import type { Message } from '../../src/domain/message.ts'
-import { takePublishes5, type PublishState } from '../../src/ingest/broker/version5/publish-packets.ts'
+import { takePublishes, type PublishState } from '../../src/ingest/broker/packets/publishes.ts'
 import { createReceiveQuota } from '../../src/ingest/broker/version5/receive-quota.ts'
 import { createTopicAliases } from '../../src/ingest/broker/version5/topic-aliases.ts'
 import { createVersion5Counts } from '../../src/ingest/broker/version5/version5.ts'
@@ -118,19 +118,17 @@ type Read = Pick<Message, 'topic' | 'qos' | 'retain' | 'dup' | 'userProperties' 
 
 function check(packet: Buffer, counts: FuzzCounts): void {
   const state: PublishState = {
-    receivedBytesMax: 4096,
     quota: createReceiveQuota(9),
     aliases: createTopicAliases(4),
     counts: createVersion5Counts(),
-    fault: null,
   }
   for (let alias = 1; alias <= 3; alias += 1) state.aliases.set(alias, `alias/${alias}`)
   const read = readOne(packet, state)
   // What stands behind the packet must not matter.
-  const longer = readOne(Buffer.concat([packet, behind]), { ...state, fault: null })
+  const longer = readOne(Buffer.concat([packet, behind]), state)
   if (read.end === packet.length && JSON.stringify(read.taken) !== JSON.stringify(longer.taken))
     throw new Error(`read ${JSON.stringify(longer.taken)} with bytes behind it`)
-  if (state.fault !== null) counts.faults += 1
+  if (read.isFault) counts.faults += 1
   else if (read.taken === null) counts.left += 1
   else {
     counts.taken += 1
@@ -138,17 +136,27 @@ function check(packet: Buffer, counts: FuzzCounts): void {
   }
 }
 
-function readOne(portion: Buffer, state: PublishState): { taken: Read | null; end: number } {
+type Reading = { taken: Read | null; end: number; isFault: boolean }
+
+function readOne(portion: Buffer, state: PublishState): Reading {
   let taken: Read | null = null
+  let isFault = false
   const message = { ...emptyMessage }
   const takePublish = (messageId: number) => {
     const { topic, qos, retain, dup, bytes, userProperties = null, properties = null } = message
     taken = { topic, qos, retain, dup, messageId, payload: bytes.toString('hex'), userProperties, properties }
     return false
   }
-  const end = takePublishes5(portion, state, message, { takePublish, takePing: () => false })
+  const end = takePublishes(portion, message, {
+    version: 5,
+    version5: state,
+    packetBytesMax: 4096,
+    takePublish,
+    takePing: () => false,
+    fail: () => (isFault = true),
+  })
   if (end > portion.length) throw new Error(`ended at ${end} of ${portion.length} bytes`)
-  return { taken, end }
+  return { taken, end, isFault }
 }
 
 const emptyMessage: Message = {

@@ -1,8 +1,8 @@
 // mqtt5-layout-fuzz.ts: packets of MQTT 5 other than PUBLISH, with random fields, properties and bytes, right and
 // wrong. What our check lets pass the parser of mqtt-packet reads.
 
-import { layoutFault5 } from '../../src/ingest/broker/version5/packet-layout.ts'
-import { bodyFault, connectLevel } from '../../src/ingest/broker/packet-rules.ts'
+import { readConnect } from '../../src/ingest/broker/packets/connect-packet.ts'
+import { layoutFault } from '../../src/ingest/broker/packets/packets.ts'
 import { behind, mutated, parsedBy, textFrom, valueFrom } from './mqtt5-fuzz.ts'
 import { bytesOf, packetOf, property, propertiesOf, text, uint16, type Part } from './mqtt5-packets.ts'
 import { createRandom, type Random } from './random.ts'
@@ -61,11 +61,10 @@ function check(kind: Kind, body: Buffer, counts: LayoutCounts): void {
 }
 
 function faultOf(head: number, bytes: Buffer, end: number): string | null {
-  // Name and level of the protocol.
-  const fault = head === heads.connect ? bodyFault(head, bytes, 0, end) : null
-  if (fault !== null) return fault.detail
-  if (head === heads.connect && connectLevel(bytes, 0, end) !== 5) return 'It is not of MQTT 5.'
-  return layoutFault5(head, bytes, 0, end)?.detail ?? null
+  if (head !== heads.connect) return layoutFault(head, bytes, 0, end, 5)?.detail ?? null
+  const found = readConnect(bytes, 0, end)
+  if ('reason' in found) return found.detail
+  return found.version === 5 ? null : 'It is not of MQTT 5.'
 }
 
 // ---- random packets

@@ -1,30 +1,34 @@
-// broker.ts: the MQTT broker that devices connect to. aedes 1.2 speaks 3.1 and 3.1.1; this folder adds MQTT 5
-// (version5/) and the limits and the back-pressure that aedes lacks, and hands each message to the intake.
+// broker.ts: the MQTT broker that devices connect to: MQTT 3.1, 3.1.1 and 5. aedes keeps the clients by their
+// names and takes wills; this folder reads the packets, with limits and back-pressure, and hands each message
+// to the intake.
 //
-//   socket (listeners) -> gate -> publish-fast-path.ts, or aedes' parser
-//          -> publish-handler.ts -> intake -> spool -> fsync -> ack -> gate -> socket
+//   socket (listeners) -> gate -> CONNECT -> connect-handler.ts -> aedes-port.ts -> access -> CONNACK
+//                              -> PUBLISH -> publish-handler.ts -> intake -> spool -> fsync -> ack -> gate
+//                              -> others  -> control-packets.ts
 //
 //   listeners/          the listening sockets, plain and TLS
 //   gate/               when and how much of a socket is read, limits by fixed headers, acks
+//   packets/            how packets are laid out
+//   version5/           what connections of MQTT 5 have besides
 //   access/             which clients may connect, and the rules for a CONNECT
 //   connection-limits/  how many connections there may be, and how much one client may send
 //   clients/            what is known of each client by its id, and who may take it over
 //   publish-rules/      what a client may publish to
 //   stored-sessions/    sessions, and their QoS 2 messages that are not released
 //   connect-handler.ts  the begin and the end of a connection
-//   control-packets.ts  SUBSCRIBE, UNSUBSCRIBE, PUBREL and PINGREQ
+//   control-packets.ts  SUBSCRIBE, UNSUBSCRIBE, PUBREL and DISCONNECT
+//   connack-packet.ts   the answer to CONNECT
 //   releases.ts         what follows a PUBREL
-//   packet-rules.ts     the rules for the layout of packets
 //   topic-rules.ts      the rules for topic names and filters
 //   client-reports.ts   refused CONNECTs and closed connections, by their reason (client-faults.ts)
 //   refusal-report.ts   how many clients are refused for one reason, and whether they are the known fleet
 //   limits-config.ts    the bounds of connections and their memory, as config
-//   aedes-internals.ts  what is used of aedes beyond its documented interface
+//   aedes-port.ts       the connection of a client as aedes sees it
 //
 // This file owns the connections: it creates a gate for each.
 
 import type { X509Certificate } from 'node:crypto'
-import type { AedesOptions, Client } from 'aedes'
+import type { Client } from 'aedes'
 import type { Clock } from '../../std/clock.ts'
 import type { TlsFailure } from '../../std/tls/tls.ts'
 import type { OurTime } from '../../domain/arrival.ts'
@@ -33,16 +37,7 @@ import type { Sender } from '../../domain/message.ts'
 import type { Intake } from '../intake/intake.ts'
 import { notePing } from '../intake/untimed-resends.ts'
 import type { Access } from './access/access.ts'
-import {
-  createAedesPersistence,
-  connectedClient,
-  createPacketOffer,
-  hasDisconnected,
-  protocolFaultOf,
-  QuietAedes,
-  prepareParser,
-  shareEmptyTables,
-} from './aedes-internals.ts'
+import { AedesPort, createAedes } from './aedes-port.ts'
 import type { Connection, ConnectionLimits } from './connection-limits/connection-limits.ts'
 import type { ClientDropReason } from './client-faults.ts'
 import { createClientReports } from './client-reports.ts'
@@ -55,6 +50,7 @@ import { createCommandTopics, type CommandTopics } from './command-topics.ts'
 import { createControlPackets, type Subscriptions } from './control-packets.ts'
 import type { DeviceSocket } from './gate/device-socket.ts'
 import type { Gate, GateDeps } from './gate/gate.ts'
+import type { ConnectPacket } from './packets/connect-packet.ts'
 import type { TlsUse } from './listeners/handshake-failures.ts'
 import { createGates, type GateCounters, type GatesOptions } from './gate/gates.ts'
 import {
@@ -64,7 +60,6 @@ import {
 } from './publish-rules/publish-rules.ts'
 import { createPublishHandler } from './publish-handler.ts'
 import { createReleases } from './releases.ts'
-import { createClientPackets } from './version5/client-packets.ts'
 import { createDelayedWills, type DelayedWillCounters } from './version5/delayed-wills.ts'
 import { createVersion5Counts, type Version5Counts } from './version5/version5.ts'
 import type { StoredSessions } from './stored-sessions/stored-sessions.ts'
@@ -81,8 +76,6 @@ export type BrokerDeps = {
 
 export type BrokerOptions = GatesOptions &
   ConnectOptions & {
-    /** From the connection to the last byte of its CONNECT. */
-    connectTimeoutMs: number
     subscriptions: Subscriptions
     rules: PublishRulesOptions
   }
@@ -150,19 +143,13 @@ export type BrokerCounters = GateCounters &
 /** How long a client may take to read its last acks when the broker closes. */
 const endTimeoutMs = 1000
 
-/** Bounds timers and queues of aedes that the gateway does not use, so that they cannot grow. */
-const aedesOptions: AedesOptions = { queueLimit: 1, heartbeatInterval: 3_600_000 }
-
 export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   const { intake, limits, clock, emit } = deps
-  /** Closed clients included: their wills come after the end. */
-  const gateOfClient = new WeakMap<Client, Gate>()
-  const gateOf = (client: Client) => gateOfClient.get(client)
+  /** By the name that aedes has. */
+  const holders = new Map<string, Gate>()
+  const gateOf = (client: Client) => (client.conn as AedesPort<Gate>).owner
   const isStopping = () => stopping
-  const holderOf = (clientName: string) => {
-    const holder = connectedClient(aedes, clientName)
-    return holder === undefined ? undefined : gateOf(holder)
-  }
+  const holderOf = (clientName: string) => holders.get(clientName)
   const clients = createClients({ clock: { ...clock, now: deps.ourTime.now }, emit })
   const uses = createProtocolUses()
   const reports = createClientReports({ clock, emit, clients })
@@ -170,57 +157,44 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   const rules = createPublishRules({ owners: intake.owners, clients, clock, emit }, options.rules)
   const wills = createDelayedWills({ clock, take: (will) => handler.takeWill(will) })
   const handler = createPublishHandler(
-    { intake, clients, wills, rules, gateOf, stopping: isStopping, clock },
+    { intake, clients, wills, rules, stopping: isStopping, clock },
     { topicLimits: options.topicLimits, onViolation: options.rules.onViolation },
   )
 
   const { message, publish } = handler
   const { onDrop } = reports
   const onClose = (gate: Gate) => connects.ended(gate)
-  const takePacket: GateDeps['takePacket'] = (gate, bytes, start) => packets.take(gate, bytes, start)
+  const takePacket: GateDeps['takePacket'] = (gate, bytes, start) => control.take(gate, bytes, start)
+  const connectCame: GateDeps['connectCame'] = (gate, packet) => connects.connectCame(gate, packet)
   const gates = createGates(
-    { intake, clock, message, publish, takePacket, onPing, onHalfClosed, onDrop, onClose },
+    { intake, clock, message, connectCame, publish, takePacket, onPing, onHalfClosed, onDrop, onClose },
     options,
   )
-  const admission = createClientAdmission(
-    { ...deps, clients, uses, reports, wills, gateOf, holderOf },
-    options,
-  )
+  const admission = createClientAdmission({ ...deps, clients, uses, reports, wills, holderOf }, options)
   const { release } = createReleases(deps)
   const counts = createVersion5Counts()
   const connects = createConnectHandler(
-    { ...deps, clients, reports, counts, gateOf, stopping: isStopping },
+    { ...deps, clients, reports, counts, admit, stopping: isStopping },
     options,
   )
   const commands = createCommandTopics()
-  const control = createControlPackets<Gate>({ release, commands, leave: connects.leave }, options)
-  const packets = createClientPackets<Gate>(
-    { release, commands, disconnected: connects.disconnected },
-    options,
-  )
+  const { disconnected } = connects
+  const control = createControlPackets<Gate>({ release, commands, disconnected }, options)
 
-  const offerPackets = createPacketOffer((client, packet) => control.take(gateOf(client)!, packet))
-
-  const aedes = new QuietAedes({
-    ...aedesOptions,
-    connectTimeout: options.connectTimeoutMs,
-    // The gate is first, and says why.
-    drainTimeout: 2 * options.ackTimeoutMs,
-    persistence: createAedesPersistence(admission),
-    maxTopicLevels: options.topicLimits.levelsMax,
-    // Of MQTT 3.1; connect-rules.ts has one limit for all.
-    maxClientsIdLength: options.clientIdBytesMax,
-    // Bounded by stored-sessions.ts; aedes never reaches its own QoS 2 code.
-    maxInflightInbound: 0,
-    preConnect: connects.preConnect,
-    authenticate: admission.authenticate,
-    authorizePublish: handler.authorizePublish,
-    // Called for the mark of a stored session only; control-packets.ts has the others.
-    authorizeSubscribe: (_client, _subscription, done) => done(null, null),
+  const aedes = createAedes({
+    authenticate: (client, _userName, _password, done) =>
+      admission.authenticate(gateOf(client), client, () => done(null, true)),
+    // Wills only: no message of a client reaches aedes.
+    authorizePublish(client, will, done) {
+      if (client !== null) handler.willCame(gateOf(client), will)
+      done(null)
+    },
   })
-  aedes.on('clientReady', (client) => gateOf(client)?.startReading())
-  aedes.on('clientError', onClientError)
-  aedes.on('connectionError', onClientError)
+  aedes.on('client', (client) => holders.set(client.id, gateOf(client)))
+  aedes.on('clientDisconnect', (client) => {
+    if (holders.get(client.id) === gateOf(client)) holders.delete(client.id)
+  })
+  aedes.on('clientReady', (client) => gateOf(client).startReading())
 
   // ---- a client connects
 
@@ -239,17 +213,16 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   function addConnection(socket: DeviceSocket, origin: Origin): void {
     const { certificateName, connection, tls, listener, peerCertificate } = origin
-    const client = aedes.handle(socket)
-    prepareParser(client)
-    shareEmptyTables(client)
-    offerPackets(client)
-    const gate = gates.open(socket, client, connection)
+    const gate = gates.open(socket, connection)
     gate.certificateName = certificateName
     gate.peerCertificate = peerCertificate
     gate.listener = listener
     gate.transport = socket.webSocket ? (tls ? 'WebSocket with TLS' : 'WebSocket') : tls ? 'TLS' : 'TCP'
     gate.tls = tls
-    gateOfClient.set(client, gate)
+  }
+
+  function admit(gate: Gate, packet: ConnectPacket): void {
+    gate.port = new AedesPort(aedes, gate, packet)
   }
 
   function onPing({ link }: Gate): void {
@@ -259,16 +232,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   // ---- a client disconnects
 
   /** Its last acks may follow; when it connects again, that is no take-over. */
-  function onHalfClosed({ client, sender }: Gate): void {
-    if (sender !== null) clients.ended(sender, hasDisconnected(client))
-  }
-
-  function onClientError(client: Client, error: Error): void {
-    const gate = gateOf(client)
-    // An error of the network is no fault of the client.
-    const fault = protocolFaultOf(error)
-    if (gate === undefined || gate.dropped || fault === null) return
-    gate.drop(fault.reason, fault.detail)
+  function onHalfClosed({ sender, disconnect }: Gate): void {
+    if (sender !== null) clients.ended(sender, disconnect === 'deletes will')
   }
 
   function stopReading(): void {
@@ -298,8 +263,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       protocolUses: uses.all(),
       ...gates.counters(),
       takeOvers: clients.takeOvers(),
-      subscriptions: control.counters().subscriptions + packets.counters().subscriptions,
-      subscriptionsRefused: control.counters().subscriptionsRefused + packets.counters().subscriptionsRefused,
+      ...control.counters(),
       unauthenticated: limits.counters().unauthenticated,
       pausesByLimit: limits.counters().pauses,
       refusedByReason: new Map([...limits.counters().refused, ...reports.refused()]),

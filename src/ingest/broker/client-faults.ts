@@ -154,6 +154,9 @@ export const clientDrops = {
 
 export type ClientDropReason = keyof typeof clientDrops
 
+/** `code`: the reason code for a client of MQTT 5, where another than that of `reason` says it better. */
+export type PacketFault = { reason: ClientDropReason; detail: string; code?: number }
+
 /** How the connection of an admitted client ended that the gateway did not close for one of the above. */
 export const disconnects = {
   disconnect: 'It sent DISCONNECT.',

@@ -1,17 +1,11 @@
-// publish-handler.ts: from a PUBLISH to the intake, and its acknowledgement back. Both parsers, the fast path
-// and aedes, fill the same message and call `publish`: its checks are made once, and no message allocates an
-// object.
-//
-// aedes writes PUBACK before it persists or publishes, so the durable write must happen in authorizePublish,
-// its only hook before the ack. The callback of a message that was taken in is never called: aedes would
-// write the ack with four small writes and an immediate, and then publish the message to no subscriber. The
-// gate writes PUBACK and PUBREC itself, once per socket and commit; aedes handles PUBREL and everything else.
+// publish-handler.ts: from a PUBLISH to the intake, and its acknowledgement back. The reader fills one
+// message for all and calls `publish`: no message allocates an object. The gate writes PUBACK and PUBREC,
+// once per socket and commit.
 //
 // [MQTT-3.3.5-2] leaves only "ack or close": a message that can never be taken closes the connection; one
 // that cannot be taken now has its ack held. A failed write closes the connection, so that the device sends
 // the message again.
 
-import type { Client } from 'aedes'
 import type { Clock } from '../../std/clock.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
 import { propertiesLength, type Sender } from '../../domain/message.ts'
@@ -20,7 +14,7 @@ import type { Intake } from '../intake/intake.ts'
 import { isUnreleased } from '../intake/unreleased-messages.ts'
 import type { ReceivedMessage } from '../types.ts'
 import { createAckSlots, puback, pubrec, type AckHead } from './gate/acks/ack-writer.ts'
-import type { Done, PublishPacket } from './aedes-internals.ts'
+import type { WillPacket } from './aedes-port.ts'
 import type { Clients } from './clients/clients.ts'
 import type { Gate } from './gate/gate.ts'
 import type { PublishRules } from './publish-rules/publish-rules.ts'
@@ -29,14 +23,14 @@ import type { DelayedWills, Will } from './version5/delayed-wills.ts'
 import { isBridgeState, topicProblem, type TopicLimits } from './topic-rules.ts'
 
 export type PublishHandler = {
-  /** Filled by a parser before it calls `publish`; the sender is added here, the arrival by the intake. */
+  /** Filled by the reader before it calls `publish`; the sender is added here, the arrival by the intake. */
   readonly message: ReceivedMessage
   /** Takes `message`, which arrived at `gate`. */
   publish(gate: Gate, messageId: number): void
   /** Takes the will of a client whose connection has ended. */
   takeWill(will: Will): void
-  /** For aedes: the messages that its parser read, and wills. */
-  authorizePublish(client: Client | null, packet: PublishPacket, done: Done): void
+  /** Its connection has ended, and it has a will. */
+  willCame(gate: Gate, will: Pick<WillPacket, 'topic' | 'payload' | 'retain'>): void
   /** Messages that were acknowledged to a connected client. */
   acked(): number
   /** Messages that came with the retain flag. */
@@ -48,7 +42,6 @@ type Deps = {
   clients: Pick<Clients, 'willCame' | 'isBack'>
   wills: Pick<DelayedWills, 'wait'>
   rules: Pick<PublishRules, 'violationOf' | 'refused'>
-  gateOf: (client: Client) => Gate | undefined
   stopping: () => boolean
   clock: Pick<Clock, 'monotonic'>
 }
@@ -62,7 +55,7 @@ type Publisher = Pick<Gate, 'address' | 'decisions' | 'drop'> & {
 const bridgeState = 'bridge_state'
 
 export function createPublishHandler(
-  { intake, clients, wills, rules, gateOf, stopping, clock }: Deps,
+  { intake, clients, wills, rules, stopping, clock }: Deps,
   { topicLimits, onViolation }: { topicLimits: TopicLimits; onViolation: 'drop' | 'close' },
 ): PublishHandler {
   const slots = createAckSlots(onAck)
@@ -90,7 +83,7 @@ export function createPublishHandler(
     message,
     publish,
     takeWill,
-    authorizePublish,
+    willCame,
     acked: () => acked,
     retained: () => retained,
   }
@@ -167,34 +160,16 @@ export function createPublishHandler(
     gate.link.received += 1
   }
 
-  function authorizePublish(client: Client | null, packet: PublishPacket, done: Done): void {
-    const gate = client === null ? undefined : gateOf(client)
-    if (client === null || !gate?.sender) {
-      done(new Error('a message without a sender'))
-      return
-    }
-    message.topic = packet.topic
-    message.bytes = typeof packet.payload === 'string' ? Buffer.from(packet.payload) : packet.payload
-    message.dup = packet.dup
-    message.retain = packet.retain
-    message.qos = client.closed ? 0 : packet.qos
-    if (client.closed) {
-      // When the gateway closes the connection, the client has not died, and the spool may be closed by then.
-      if (!stopping()) willOf(gate, gate.sender)
-      done(null)
-      return
-    }
-    // What followed DISCONNECT or a fault in the same portion.
-    if (gate.closed) return
-    publish(gate, packet.messageId ?? 0)
-  }
-
-  /** `message` is the will of a connection that has ended. */
-  function willOf(gate: Gate, sender: Sender): void {
-    const { topic, bytes, retain } = message
-    const { address, version5 } = gate
+  function willCame(
+    gate: Gate,
+    { topic, payload, retain }: Pick<WillPacket, 'topic' | 'payload' | 'retain'>,
+  ): void {
+    const { sender, address, version5, disconnect } = gate
+    // When the gateway closes the connection, the client has not died, and the spool may be closed by then.
+    if (sender === null || disconnect === 'deletes will' || stopping()) return
     const request = version5?.request.will ?? null
     const { userProperties = null, properties = null } = request ?? {}
+    const bytes = Buffer.from(payload)
     const will: Will = { topic, bytes, retain, sender, address, userProperties, properties }
     const delayMs = Math.min(request?.delayMs ?? 0, version5?.sessionExpiryMs ?? 0)
     if (version5 !== null) version5.counts.propertiesSkipped += request?.skipped ?? 0

@@ -4,8 +4,8 @@
 // Bound: `willBytesMax` for all together. Wills of at most `smallBytes` do not count and are never refused.
 // At the bound, a CONNECT with a larger will is refused (`wills_full`) and counted; its client tries again.
 
-import type { ConnectPacket } from './aedes-internals.ts'
 import { willBytesMax } from './limits-config.ts'
+import type { ConnectPacket } from './packets/connect-packet.ts'
 
 export type WillBudget = {
   /** Bytes that the will of this CONNECT takes of the budget; null where there is no room. */
@@ -19,7 +19,7 @@ export function createWillBudget(bytesMax = willBytesMax): WillBudget {
   let used = 0
   return {
     take({ will }) {
-      const bytes = will === undefined ? 0 : Buffer.byteLength(will.topic) + Buffer.byteLength(will.payload)
+      const bytes = will === null ? 0 : Buffer.byteLength(will.topic) + will.payload.length
       if (bytes <= smallBytes) return 0
       if (used + bytes > bytesMax) return null
       used += bytes

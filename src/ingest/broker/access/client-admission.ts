@@ -2,10 +2,9 @@
 // (connection-limits), is the client id free (clients), and is its session stored.
 
 import type { X509Certificate } from 'node:crypto'
-import type { AuthenticateError, Client } from 'aedes'
+import type { Client } from 'aedes'
 import { clientNameOf } from '../../../domain/message.ts'
 import type { Intake } from '../../intake/intake.ts'
-import { isVersion311, replaceConnack } from '../aedes-internals.ts'
 import type { ClientConnect, Clients, Protocol } from '../clients/clients.ts'
 import type { ProtocolUses, ProtocolVersion } from '../clients/protocol-uses.ts'
 import { shareKeyOf, type ConnectionLimits } from '../connection-limits/connection-limits.ts'
@@ -13,21 +12,16 @@ import type { ClientReports } from '../client-reports.ts'
 import type { Gate } from '../gate/gate.ts'
 import type { OpenedSession, StoredSessions } from '../stored-sessions/stored-sessions.ts'
 import type { Access, Admitted, Judgement } from './access.ts'
-import { acceptingConnack, refusalPacketOf, type ConnackTerms } from '../version5/connack-packet.ts'
+import { acceptingConnack, plainConnack, refusalPacketOf, type ConnackTerms } from '../connack-packet.ts'
 import type { DelayedWills } from '../version5/delayed-wills.ts'
 import type { Version5 } from '../version5/version5.ts'
 import type { Refusal } from './connect-rules.ts'
 
 export type ClientAdmission = {
-  /** For aedes. */
-  authenticate(
-    client: Client,
-    userName: string | undefined,
-    password: Buffer | undefined,
-    done: (error: AuthenticateError | null, ok: boolean | null) => void,
-  ): void
-  /** Whether the CONNECT that is being answered resumes a stored session. */
-  isSessionPresent(): boolean
+  /**
+   * For aedes: calls `accept`, with the CONNACK at the gate, or has the gate refuse the client.
+   */
+  authenticate(gate: Gate, client: Client, accept: () => void): void
 }
 
 type Deps = {
@@ -39,7 +33,6 @@ type Deps = {
   reports: Pick<ClientReports, 'refuse' | 'connected'>
   wills: Pick<DelayedWills, 'clientConnected'>
   intake: Pick<Intake, 'links'>
-  gateOf: (client: Client) => Gate | undefined
   /** The open connection that aedes has under this name (`clientNameOf`). */
   holderOf: (clientName: string) => Gate | undefined
 }
@@ -50,26 +43,23 @@ const inUse: Refusal = { reason: 'client_id_in_use', returnCode: 2 }
 const withdrawn: Refusal = { reason: 'bad_credentials', returnCode: 4 }
 
 export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAdmission {
-  const { access, limits, sessions, clients, uses, reports, wills, intake, gateOf, holderOf } = deps
-  let sessionPresent = false
-  return { authenticate, isSessionPresent: () => sessionPresent }
+  const { access, limits, sessions, clients, uses, reports, wills, intake, holderOf } = deps
+  return { authenticate }
 
-  function authenticate(
-    client: Client,
-    givenName: string | undefined,
-    password: Buffer | undefined,
-    done: (error: AuthenticateError | null, ok: boolean | null) => void,
-  ): void {
-    const found = gateOf(client)
-    if (found === undefined) return
-    const gate: Gate = found
+  function authenticate(gate: Gate, client: Client, accept: () => void): void {
+    if (gate.asked === null) return
+    const { packet, refusal } = gate.asked
+    gate.asked = null
     const { id: clientId } = client
     const { certificateName, address, listener } = gate
-    const given = { userName: givenName ?? null, password: password ?? null }
+    const { userName: givenName, password, clean } = packet
     /** What it has proved: by its certificate, and then as the judgement says. */
     let proved = certificateName
-    if (gate.refusal !== null) refuseConnect(gate.refusal)
-    else access.judge({ ...given, listener, certificateName, address, isClosed: () => gate.closed }, judged)
+    if (refusal !== null) refuseConnect(refusal)
+    else {
+      const given = { userName: givenName, password }
+      access.judge({ ...given, listener, certificateName, address, isClosed: () => gate.closed }, judged)
+    }
 
     function judged(judgement: Judgement): void {
       if (judgement.kind === 'refused') refuseConnect(judgement.refusal)
@@ -85,11 +75,10 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
       else refuseConnect({ reason, returnCode: 3 })
     }
 
-    function refuseConnect({ reason, returnCode }: Refusal): void {
-      const userName = access.shownName({ listener, userName: given.userName })
-      reports.refuse(reason, { clientId, identity: proved, userName, address })
-      if (gate.version5 === null) done(Object.assign(new Error(reason), { returnCode }), null)
-      else gate.refuse(refusalPacketOf(reason, gate.version5.request))
+    function refuseConnect(found: Refusal): void {
+      const userName = access.shownName({ listener, userName: givenName })
+      reports.refuse(found.reason, { clientId, identity: proved, userName, address })
+      gate.refuse(refusalPacketOf(found, gate.version5 && gate.version5.request))
     }
 
     function openSession(admitted: Admitted): void {
@@ -98,8 +87,8 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
         clientId,
         identity,
         owner: identity ?? shareKeyOf(gate.address),
-        start: client.clean ? 'clean' : 'resume',
-        expiryMs: gate.version5?.request.sessionExpiryMs ?? (client.clean ? 0 : Number.POSITIVE_INFINITY),
+        start: clean ? 'clean' : 'resume',
+        expiryMs: gate.version5?.request.sessionExpiryMs ?? (clean ? 0 : Number.POSITIVE_INFINITY),
       })
       // Outside of the promise: an error of aedes is not one of the session.
       void opening.then(
@@ -119,8 +108,8 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
         if (!gate.closed) refuseConnect(withdrawn)
         return
       }
-      const { version5 } = gate
-      if (version5 !== null && !answerVersion5(version5, present, expiryMs)) {
+      gate.connack = connackOf(present, expiryMs)
+      if (gate.connack === null) {
         sessions.closed(session)
         return
       }
@@ -129,53 +118,45 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
       gate.expectReleases(session.unreleasedCount)
       gate.admittedBy = by
       gate.sender = { clientId, userName, certificateName, identity, address }
-      gate.use = uses.of(versionOf(client, gate), gate.transport)
+      gate.use = uses.of(versionNames[gate.version], gate.transport)
       gate.use.accepted += 1
       gate.use.open += 1
-      gate.traffic = clients.connected(gate.sender, address, protocolOf(client, gate, present))
+      gate.traffic = clients.connected(gate.sender, address, protocolOf(gate, present))
       wills.clientConnected(gate.sender, present)
       reports.connected(gate)
       // aedes ends the connection that has the name below, and that of an anonymous client is ended here.
       client.id = clientNameOf({ clientId, identity })
-      holderOf(client.id)?.replaced()
-      if (identity !== null) endAnonymous(holderOf(clientId))
-      // MQTT 3.1 has no such flag. aedes reads it before `done` returns.
-      sessionPresent = present && version5 === null && isVersion311(client)
-      done(null, true)
+      if (identity !== null) holderOf(clientId)?.port?.close()
+      accept()
     }
 
-    function endAnonymous(holder: Gate | undefined): void {
-      holder?.replaced()
-      holder?.client.close()
-    }
-
-    /** Its CONNACK takes the place of that of aedes. False where the client has no room for it. */
-    function answerVersion5(version5: Version5, sessionPresent: boolean, sessionExpiryMs: number): boolean {
+    /** Null where the client has no room for it. */
+    function connackOf(sessionPresent: boolean, sessionExpiryMs: number): Gate['connack'] {
+      const { version5, keepaliveMs } = gate
+      // MQTT 3.1 has no such flag.
+      if (version5 === null) return () => plainConnack(0, sessionPresent && gate.version === 4)
       const { request } = version5
-      const granted = { sessionExpiryMs, keepaliveMs: gate.keepaliveMs, sessionPresent }
+      const granted = { sessionExpiryMs, keepaliveMs, sessionPresent }
       const connack = acceptingConnack({ request, ...granted, clientId }, terms)
       if (connack === null) {
         const detail = `It takes packets of ${request.packetBytesMax} bytes, and CONNACK is larger.`
         gate.drop('packet_too_large', detail)
-        return false
+        return null
       }
       version5.sessionExpiryMs = sessionExpiryMs
-      replaceConnack(client, () => {
+      return () => {
         version5.isAnswered = true
         return connack
-      })
-      return true
+      }
     }
   }
 }
 
-function versionOf(client: Client, { version5 }: Gate): ProtocolVersion {
-  return version5 !== null ? '5' : isVersion311(client) ? '3.1.1' : '3.1'
-}
+const versionNames: Readonly<Record<Gate['version'], ProtocolVersion>> = { 3: '3.1', 4: '3.1.1', 5: '5' }
 
-function protocolOf(client: Client, gate: Gate, sessionPresent: boolean): Protocol {
+function protocolOf(gate: Gate, sessionPresent: boolean): Protocol {
   const { version5, transport, keepaliveMs, peerCertificate } = gate
-  const version = versionOf(client, gate)
+  const version = versionNames[gate.version]
   return {
     protocol: transport === 'TCP' ? `MQTT ${version}` : `MQTT ${version} over ${transport}`,
     connect: version5 && connectOf(version5, keepaliveMs, sessionPresent),

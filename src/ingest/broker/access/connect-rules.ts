@@ -1,8 +1,8 @@
-// connect-rules.ts: the rules for what a CONNECT says. packet-rules.ts has checked its layout.
+// connect-rules.ts: the rules for what a CONNECT says. packets/ has checked its layout.
 
-import type { ConnectPacket } from '../aedes-internals.ts'
 import type { ClientDropReason, RefusalReason } from '../client-faults.ts'
 import { connectRefusalOf, type RetainSetting } from '../version5/connect-properties.ts'
+import type { ConnectPacket } from '../packets/connect-packet.ts'
 import { isBridgeState, topicProblem, type TopicLimits } from '../topic-rules.ts'
 
 /**
@@ -14,10 +14,10 @@ export type Refusal = { returnCode: 2 | 3 | 4 | 5; reason: RefusalReason }
 export type ConnectRules = { clientIdBytesMax: number; retain: RetainSetting }
 
 export function refusalOf(packet: ConnectPacket, { clientIdBytesMax, retain }: ConnectRules): Refusal | null {
-  const { protocolVersion, clientId, clean } = packet
-  const isVersion5 = protocolVersion === 5
+  const { version, clientId, clean } = packet
+  const isVersion5 = version === 5
   // [MQTT-3.1.3-8] of 3.1.1: without an id there is no session to keep. In MQTT 5 the client gets its id.
-  if (clientId === '' && clean === false && !isVersion5) return { returnCode: 2, reason: 'no_client_id' }
+  if (clientId === '' && !clean && !isVersion5) return { returnCode: 2, reason: 'no_client_id' }
   if (Buffer.byteLength(clientId) > clientIdBytesMax) return { returnCode: 2, reason: 'client_id_too_long' }
   const reason = isVersion5 ? connectRefusalOf(packet, { retain }) : null
   return reason === null ? null : { returnCode: 5, reason }
@@ -25,17 +25,16 @@ export function refusalOf(packet: ConnectPacket, { clientIdBytesMax, retain }: C
 
 /** A CONNECT that the protocol answers by closing the connection only. */
 export function connectFault(
-  { protocolVersion, clientId, will, username }: ConnectPacket,
+  { clientId, will, userName }: ConnectPacket,
   topicLimits: TopicLimits,
 ): { reason: ClientDropReason; detail?: string } | null {
-  const isVersion5 = protocolVersion === 5
-  const clause = isVersion5 ? 'MQTT-1.5.4-2' : 'MQTT-1.5.3-2'
+  // Those of MQTT 5 are found with its layout.
   if (clientId.includes('\0'))
-    return { reason: 'bad_client_id', detail: `Its client id contains a null character [${clause}].` }
-  if (username?.includes('\0'))
-    return { reason: 'bad_user_name', detail: `Its user name contains a null character [${clause}].` }
-  const problem = will === undefined ? null : topicProblem(will.topic, topicLimits)
-  if (will !== undefined && isBridgeState(will.topic, problem)) return null
+    return { reason: 'bad_client_id', detail: 'Its client id contains a null character [MQTT-1.5.3-2].' }
+  if (userName?.includes('\0'))
+    return { reason: 'bad_user_name', detail: 'Its user name contains a null character [MQTT-1.5.3-2].' }
+  const problem = will === null ? null : topicProblem(will.topic, topicLimits)
+  if (will !== null && isBridgeState(will.topic, problem)) return null
   return problem === null
     ? null
     : { reason: 'bad_will_topic', detail: `Its will has a topic that ${problem}.` }

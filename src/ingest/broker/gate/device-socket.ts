@@ -1,6 +1,6 @@
 // device-socket.ts: what the broker uses of the socket of a device: one of TCP or TLS, or another stream.
 //
-// `read` and `push` are replaced by socket-buffer.ts. aedes is the only one that calls `read(null)`.
+// `push` is replaced by socket-buffer.ts.
 
 import type { Duplex } from 'node:stream'
 import type { ClientDropReason, DisconnectReason } from '../client-faults.ts'

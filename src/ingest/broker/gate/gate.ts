@@ -1,15 +1,12 @@
 // gate.ts: the code between one socket and the broker. It decides when and how much is read, and writes acks.
 //
-// aedes takes what `conn.read(null)` returns. It has no limit on packet sizes, not even before CONNECT, and
-// none on messages in flight. So the gate replaces that call:
-//
-//   socket's buffer --read--> framing --whole packets--> publish-fast-path.ts --the rest--> aedes' parser
-//        ^                       |                              |
-//        '------- unshift -------'   for later                  '--> messages of QoS 0 and 1, PINGREQ
+//   socket's buffer --read--> framing --whole packets--> CONNECT -> connect-handler.ts, and a port for aedes
+//        ^                       |                   '--> PUBLISH, PINGREQ -> packets/publishes.ts
+//        '------- unshift -------'   for later       '--> the others -> control-packets.ts
 //                                '---> partial-packet.ts, until the rest of the packet comes
 //
 // A device that publishes one message at a time costs more in the buffer and the events of the stream than in
-// its message. So bytes that arrive while nothing waits before them go to the fast path at once (`push`).
+// its message. So messages that arrive while nothing waits before them are read at once (`push`).
 //
 //   stopped     until CONNECT is answered, CONNECT alone is passed on; nothing after stopReading
 //   blocked     the client does not read what it is sent; continues when it does, and is dropped after
@@ -27,21 +24,22 @@
 // after `lastAcksMs`, the connection is closed.
 
 import type { X509Certificate } from 'node:crypto'
-import type { Client } from 'aedes'
 import type { CancelTimer } from '../../../std/clock.ts'
 import type { Sender } from '../../../domain/message.ts'
 import type { ClientLink } from '../../types.ts'
 import type { AckHead } from './acks/ack-writer.ts'
 import { createAcks, type Acks } from './acks/acks.ts'
-import { leaveEndToGate, readAtEachEvent } from '../aedes-internals.ts'
+import type { AedesPort } from '../aedes-port.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import { clientDrops, type ClientDropReason } from '../client-faults.ts'
 import type { ProtocolUse, Transport } from '../clients/protocol-uses.ts'
 import type { ClientTraffic } from '../clients/types.ts'
 import type { TlsUse } from '../listeners/handshake-failures.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
-import type { Refusal } from '../access/connect-rules.ts'
 import type { AdmittedBy } from '../access/withdrawal.ts'
+import { plainConnack } from '../connack-packet.ts'
+import type { ConnectPacket } from '../packets/connect-packet.ts'
+import type { Version } from '../packets/packets.ts'
 import { disconnectOf, lastPacketOf } from '../version5/last-packet.ts'
 import type { Version5 } from '../version5/version5.ts'
 import { createMessageShare } from './message-share.ts'
@@ -61,7 +59,7 @@ export type { Gate, GateDeps, GateOptions } from './types.ts'
  */
 const lastAcksMs = 5000
 /** CONNACK 1 (MQTT 3.2.2.3). */
-const connackLevel = Buffer.from([0x20, 2, 0, 1])
+const unacceptableLevel = 1
 
 /** `deps` and `options` are kept, and are the same objects for all gates. */
 export function createGate(own: GateOwn, deps: GateDeps, options: GateOptions): Gate {
@@ -74,7 +72,9 @@ export function createGate(own: GateOwn, deps: GateDeps, options: GateOptions): 
  */
 class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   readonly connection: Connection
-  readonly client: Client
+  port: AedesPort<Gate> | null = null
+  asked: Gate['asked'] = null
+  connack: Gate['connack'] = null
   readonly address: string | null
   certificateName: string | null = null
   listener = 0
@@ -88,14 +88,15 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   link: ClientLink | null = null
   decisions: Decisions | null = null
   version5: Version5 | null = null
-  refusal: Refusal | null = null
   tls: TlsUse | null = null
   acceptedAtMs = 0
   keepaliveMs = 0
+  disconnect: Gate['disconnect'] = null
   halfClosed = false
   private hasLeft = false
   dropReason: ClientDropReason | null = null
   private cancelEnd: CancelTimer | null = null
+  private readonly cancelConnect: CancelTimer
   private readonly deps: GateDeps
   private readonly options: GateOptions
   private readonly socket: DeviceSocket
@@ -105,12 +106,11 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   private readonly silence: Silence
   private readonly farewell: Farewell
 
-  constructor({ socket, client, connection }: GateOwn, deps: GateDeps, options: GateOptions) {
+  constructor({ socket, connection }: GateOwn, deps: GateDeps, options: GateOptions) {
     const { clock, writer, turns, partial, message, load } = deps
     this.deps = deps
     this.options = options
     this.socket = socket
-    this.client = client
     this.connection = connection
     this.address = connection.address
     this.rate = createControlRate(clock, options)
@@ -122,15 +122,18 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
     )
     this.farewell = createFarewell({ socket, clock, reader: this.reader })
     this.silence = createSilence({ connection: this, reader: this.reader }, options)
-    // aedes reads when the number of `readable` events has caught up with the packets in flight. The gate
-    // has its own bound on messages in flight, so aedes must read at every event.
-    readAtEachEvent(client)
-    leaveEndToGate(client)
+    this.cancelConnect = clock.after(options.connectTimeoutMs, () => this.drop('connect_timeout'))
     socket.allowHalfOpen = true
     socket.webSocket?.watch(this)
     // Both come once. `once` would take four times the memory.
     socket.on('end', () => this.onEnd())
     socket.on('close', () => this.onClose())
+    // `close` follows.
+    socket.on('error', nothing)
+  }
+
+  get version(): Version {
+    return this.reader.version
   }
 
   get closed(): boolean {
@@ -150,6 +153,10 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   }
 
   startReading(): void {
+    const { connack } = this
+    this.connack = null
+    if (connack === null || this.closed) return
+    this.write(connack())
     // Nothing else tells a peer that is gone from one that is silent, where the client promises no packets.
     if (this.keepaliveMs === 0) keepTcpAlive(this.socket, this.options)
     this.reader.startReading()
@@ -224,6 +231,11 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
     this.deps.pause(this)
   }
 
+  connectCame(packet: ConnectPacket): void {
+    this.cancelConnect()
+    this.deps.connectCame(this, packet)
+  }
+
   publish(messageId: number): void {
     this.deps.publish(this, messageId)
   }
@@ -263,8 +275,9 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
 
   private onClose(): void {
     // Takes the will, and forgets the client.
-    this.client.close()
+    this.port?.close()
     this.farewell.closed()
+    this.cancelConnect()
     this.cancelEnd?.()
     this.acks.close()
     this.reader.discardPartial()
@@ -277,9 +290,9 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
     this.deps.onDrop(this, reason, detail)
     this.reader.discardPartial()
     if (this.socket.webSocket) this.socket.webSocket.closeReason = reason
-    // [MQTT-3.1.2-2]; aedes' parser does not read such a CONNECT.
+    // [MQTT-3.1.2-2]
     const isUnknown = reason === 'unsupported_level'
-    const last = isUnknown ? connackLevel : lastPacketOf(this.version5, { reason, code })
+    const last = isUnknown ? plainConnack(unacceptableLevel) : lastPacketOf(this.version5, { reason, code })
     // The socket stays open for a moment, in which the client may come back.
     if (last !== null) this.deps.onHalfClosed(this)
     this.leave(last)
@@ -289,9 +302,8 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
     this.leave(answer)
   }
 
-  replaced(): void {
-    const last = disconnectOf(this.version5, 'taken_over')
-    if (last !== null) this.leave(last)
+  portEnded(): void {
+    this.leave(disconnectOf(this.version5, 'taken_over'))
   }
 
   private leave(last: Buffer | null): void {
@@ -306,3 +318,5 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
     return this.farewell.end(timeoutMs)
   }
 }
+
+function nothing(): void {}

@@ -1,6 +1,5 @@
 // gates.ts: the gates of the open connections, and what they share.
 
-import type { Client } from 'aedes'
 import type { Intake } from '../../intake/intake.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import { createAckWriter } from './acks/ack-writer.ts'
@@ -20,7 +19,7 @@ export type GatesOptions = GateOptions & {
 export type GateCounters = PartialCounters & { connections: number }
 
 export type Gates = {
-  open(socket: DeviceSocket, client: Client, connection: Connection): Gate
+  open(socket: DeviceSocket, connection: Connection): Gate
   all(): Iterable<Gate>
   /** Nothing more is read; acks are still written. */
   stopReading(): void
@@ -31,7 +30,15 @@ export type Gates = {
 
 type Deps = Pick<
   GateDeps,
-  'clock' | 'message' | 'publish' | 'takePacket' | 'onPing' | 'onHalfClosed' | 'onDrop' | 'onClose'
+  | 'clock'
+  | 'message'
+  | 'connectCame'
+  | 'publish'
+  | 'takePacket'
+  | 'onPing'
+  | 'onHalfClosed'
+  | 'onDrop'
+  | 'onClose'
 > & {
   intake: Pick<Intake, 'readingPaused' | 'load' | 'pausesSender' | 'onReadingChange'>
 }
@@ -53,8 +60,8 @@ export function createGates({ intake, ...deps }: Deps, options: GatesOptions): G
   }
   let stopped = false
 
-  function open(socket: DeviceSocket, client: Client, connection: Connection): Gate {
-    const gate = createGate({ socket, client, connection }, shared, options)
+  function open(socket: DeviceSocket, connection: Connection): Gate {
+    const gate = createGate({ socket, connection }, shared, options)
     gates.add(gate)
     silence.add(gate)
     if (stopped) gate.stopReading()

@@ -1,5 +1,4 @@
 // connect-properties.ts: what a CONNECT of MQTT 5 asks for (3.1.2.11, 3.1.3.2), and what it is refused for.
-// Its properties were read by mqtt-packet, which does not check that they are laid out as they must be.
 //
 // A setting bounds the keepalive, and another one the expiry (stored-sessions.ts); CONNACK announces the
 // bound where it is not what the client asked for. The client's receive maximum and topic alias maximum need
@@ -11,8 +10,10 @@
 
 import type { MessageProperties, UserProperties } from '../../../domain/message.ts'
 import { hiddenText, namesSecret } from '../../../std/secret.ts'
-import type { ConnectPacket } from '../aedes-internals.ts'
 import type { RefusalReason } from '../client-faults.ts'
+import type { ConnectPacket, ConnectProperties, ConnectWill } from '../packets/connect-packet.ts'
+import { createMessagePropertyReader } from '../packets/message-properties.ts'
+import { clientProperties, propertyIds as ids, propertyValueAt } from '../packets/property-rules.ts'
 
 export type ConnectRequest = {
   readonly cleanStart: boolean
@@ -43,15 +44,9 @@ export type WillRequest = {
 /** Null: every keepalive, and none. */
 export type KeepaliveLimit = { keepaliveMsMax: number | null }
 
-type UserPropertyBounds = { count: number; characters: number; bytes: number; hidesSecrets: boolean }
-
-const shown: UserPropertyBounds = { count: 16, characters: 128, bytes: 1024, hidesSecrets: true }
-const readable: UserPropertyBounds = {
-  count: 64,
-  characters: Infinity,
-  bytes: 16 * 1024,
-  hidesSecrets: false,
-}
+/** User properties of the device view. */
+const shown = { count: 16, characters: 128, bytes: 1024 }
+const willProperties = createMessagePropertyReader(clientProperties.will)
 
 /** MQTT 5, 3.1.2.11.2: a session that never expires. */
 const neverExpiresS = 0xffff_ffff
@@ -60,66 +55,55 @@ const receiveMaximumDefault = 65_535
 export function connectRequestOf({
   clientId,
   clean,
-  keepalive,
-  properties = {},
+  keepaliveS,
+  properties,
   will,
 }: ConnectPacket): ConnectRequest {
-  const expiryS = properties.sessionExpiryInterval ?? 0
+  const expiryS = numberOf(properties, ids.sessionExpiry) ?? 0
   return {
-    cleanStart: clean ?? true,
+    cleanStart: clean,
     needsClientId: clientId === '',
     sessionExpiryMs: expiryS === neverExpiresS ? Infinity : expiryS * 1000,
-    keepaliveMs: (keepalive ?? 0) * 1000,
-    receiveMaximum: properties.receiveMaximum ?? receiveMaximumDefault,
-    topicAliasMaximum: properties.topicAliasMaximum ?? 0,
-    packetBytesMax: properties.maximumPacketSize ?? Infinity,
-    wantsReasons: properties.requestProblemInformation ?? true,
-    userProperties: userPropertiesOf(properties.userProperties, shown).kept,
-    will: will === undefined ? null : willRequestOf(will.properties ?? {}),
+    keepaliveMs: keepaliveS * 1000,
+    receiveMaximum: numberOf(properties, ids.receiveMaximum) ?? receiveMaximumDefault,
+    topicAliasMaximum: numberOf(properties, ids.topicAliasMaximum) ?? 0,
+    packetBytesMax: numberOf(properties, ids.maximumPacketSize) ?? Infinity,
+    wantsReasons: numberOf(properties, ids.requestProblemInformation) !== 0,
+    userProperties: shownProperties(properties.user),
+    will: will && willRequestOf(will),
   }
 }
 
-type Will = NonNullable<ConnectPacket['will']>
+/** The value of a property that is a number. */
+function numberOf({ values }: ConnectProperties, identifier: number): number | undefined {
+  const value = values.get(identifier)
+  return value?.readUIntBE(0, value.length)
+}
 
-function willRequestOf(given: NonNullable<Will['properties']>): WillRequest {
-  const { contentType, responseTopic, correlationData, payloadFormatIndicator, messageExpiryInterval } = given
-  const properties: MessageProperties = {
-    ...(contentType !== undefined && { contentType }),
-    ...(responseTopic !== undefined && { responseTopic }),
-    ...(correlationData !== undefined && { correlation: correlationData.toString('base64') }),
-    ...(payloadFormatIndicator && { isText: true }),
-    ...(messageExpiryInterval !== undefined && { expiryS: messageExpiryInterval }),
-  }
-  const { kept, skipped } = userPropertiesOf(given.userProperties, readable)
+function willRequestOf({ section }: ConnectWill): WillRequest {
+  willProperties.read(section, 0, section.length)
+  const delayAt = propertyValueAt(section, 0, section.length, ids.willDelay, clientProperties.will)
   return {
-    delayMs: (given.willDelayInterval ?? 0) * 1000,
-    userProperties: kept,
-    properties: Object.keys(properties).length === 0 ? null : properties,
-    skipped,
+    delayMs: delayAt === -1 ? 0 : section.readUInt32BE(delayAt) * 1000,
+    userProperties: willProperties.user(),
+    properties: willProperties.properties(),
+    skipped: willProperties.skipped(),
   }
 }
 
-/** A name that comes twice has its last value, as in the mapping. */
-function userPropertiesOf(
-  given: NonNullable<ConnectPacket['properties']>['userProperties'],
-  { count, characters, bytes, hidesSecrets }: UserPropertyBounds,
-): { kept: UserProperties | null; skipped: number } {
+function shownProperties(given: ReadonlyMap<string, string>): UserProperties | null {
   const kept = Object.create(null) as Record<string, string>
   let number = 0
   let size = 0
-  let skipped = 0
-  for (const [givenName, values] of Object.entries(given ?? {})) {
-    const name = cut(givenName, characters)
-    const given = (Array.isArray(values) ? values.at(-1) : values) ?? ''
-    const value = hidesSecrets && namesSecret(givenName) ? hiddenText : cut(given, characters)
+  for (const [givenName, givenValue] of given) {
+    const name = cut(givenName, shown.characters)
+    const value = namesSecret(givenName) ? hiddenText : cut(givenValue, shown.characters)
     size += Buffer.byteLength(name) + Buffer.byteLength(value)
-    if (number === count || size > bytes) skipped += 1
-    else {
-      kept[name] = value
-      number += 1
-    }
+    if (number === shown.count || size > shown.bytes) continue
+    kept[name] = value
+    number += 1
   }
-  return { kept: number === 0 ? null : kept, skipped }
+  return number === 0 ? null : kept
 }
 
 function cut(text: string, characters: number): string {
@@ -130,11 +114,11 @@ function cut(text: string, characters: number): string {
 
 /** Why a CONNECT of MQTT 5 is refused for what it asks for. */
 export function connectRefusalOf(
-  { properties = {}, will }: ConnectPacket,
+  { properties, will }: ConnectPacket,
   { retain }: { retain: RetainSetting },
 ): RefusalReason | null {
   // [MQTT-4.12.0-1]
-  if (properties.authenticationMethod !== undefined) return 'authentication_method'
+  if (properties.values.has(ids.authenticationMethod)) return 'authentication_method'
   // [MQTT-3.2.2-13]
   return will?.retain === true && retain === 'refuse' ? 'will_retain' : null
 }

@@ -2,7 +2,7 @@
 // before it was answered, DISCONNECT after that [MQTT-3.14.0-1]. Null: nothing.
 
 import type { ClientDropReason, DisconnectReason } from '../client-faults.ts'
-import { refusingConnack } from './connack-packet.ts'
+import { refusingConnack } from '../connack-packet.ts'
 import { connackCodeOf, disconnectCodes, dropCodes } from './reason-codes.ts'
 import type { Version5 } from './version5.ts'
 import type { ConnectRequest } from './connect-properties.ts'

@@ -7,22 +7,18 @@
 // subscription identifiers, response information, enhanced authentication. The gateway sends no topic aliases
 // and nothing with QoS 1 or 2.
 //
-// The broker library sees the CONNECT only, as one of 3.1.1. All packets behind it are read by the files of
-// this folder, from whole packets whose sizes the framing has checked:
+// Its packets are read with those of the other versions (packets/). Its connections have besides:
 //
 //   connect-properties.ts   what a CONNECT asks for, and what its client gets
 //   connack-packet.ts       the answer to it
 //   reason-codes.ts         which code says why
-//   property-rules.ts       which properties a packet may have, and whether their values are valid
-//   packet-layout.ts        whether the other packets are laid out as they must be
-//   publish-packets.ts      PUBLISH: the hot path
-//   message-properties.ts   what the mapping gets of the properties of a PUBLISH
 //   topic-aliases.ts        the topics that a client has given numbers
 //   receive-quota.ts        messages that are not acknowledged
+//   last-packet.ts          why the gateway closes a connection
+//   delayed-wills.ts        wills that wait
 //
 // A packet that breaks a rule is never taken in part. What was read before it in the same portion counts.
 
-import type { PacketFault } from '../packet-rules.ts'
 import type { ConnectRequest } from './connect-properties.ts'
 import { createReceiveQuota, type ReceiveQuota } from './receive-quota.ts'
 import { createTopicAliases, type TopicAliases } from './topic-aliases.ts'
@@ -42,22 +38,15 @@ export type Version5 = {
   isAnswered: boolean
   /** As granted, once its session is open. DISCONNECT may change it. */
   sessionExpiryMs: number
-  /** Remaining length of the largest packet that the gateway reads. */
-  readonly receivedBytesMax: number
   /** Bytes of the largest packet that the client reads. */
   readonly packetBytesMax: number
   readonly quota: ReceiveQuota
   readonly aliases: TopicAliases
   readonly counts: Version5Counts
-  /** DISCONNECT came with another reason than 0x00. */
-  hasWillOnDisconnect: boolean
-  /** Found in a packet; the connection ends with it, and nothing behind that packet is read. */
-  fault: PacketFault | null
 }
 
 export type Version5Options = {
   request: ConnectRequest
-  receivedBytesMax: number
   /** Announced as the receive maximum. */
   inFlightMax: number
   topicAliasesMax: number
@@ -73,11 +62,8 @@ export function createVersion5(options: Version5Options, counts: Version5Counts)
     isAnswered: false,
     sessionExpiryMs: 0,
     packetBytesMax: options.request.packetBytesMax,
-    receivedBytesMax: options.receivedBytesMax,
     quota: createReceiveQuota(options.inFlightMax),
     aliases: createTopicAliases(options.topicAliasesMax),
     counts,
-    hasWillOnDisconnect: false,
-    fault: null,
   }
 }

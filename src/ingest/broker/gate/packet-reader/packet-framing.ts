@@ -3,8 +3,7 @@
 //
 //   byte 1        packet type and flags
 //   bytes 2..5    remaining length, 7 bits a byte, lowest first; the top bit says that another byte follows
-//   then          that many bytes, checked by packet-rules.ts once they are all there; by packet-layout.ts
-//                 after a CONNECT of version 5
+//   then          that many bytes, checked by packets/ once they are all there; PUBLISH where it is read
 //
 // A run starts where a packet starts, and is followed across whole packets until one may not pass:
 //
@@ -16,19 +15,18 @@
 //   fault     the next packet breaks the rules, and is a violation when it comes first
 //   turn      the budget of this turn of the event loop is used up (turns.ts)
 
-import { clientDrops } from '../../client-faults.ts'
+import { clientDrops, type PacketFault } from '../../client-faults.ts'
+import { integerEnd } from '../../packets/packet-bytes.ts'
+import { readConnect, type ConnectPacket } from '../../packets/connect-packet.ts'
 import {
-  bodyFault,
-  connectLevel,
   flagsFault,
-  hasValidFlags,
-  hasValidLength,
+  isFromClient,
+  layoutFault,
   lengthFault,
+  packetTypes,
   secondConnect,
-  secondConnect5,
-  type PacketFault,
-} from '../../packet-rules.ts'
-import { flagsFault5, layoutFault5 } from '../../version5/packet-layout.ts'
+  type Version,
+} from '../../packets/packets.ts'
 
 export type FramingLimits = {
   /** Remaining length of the first packet. */
@@ -65,16 +63,15 @@ export type Framing = {
   readonly unreleased: number
   /** The whole CONNECT has passed. */
   readonly connectEnded: boolean
+  /** Of its CONNECT. */
+  readonly version: Version
+  /** The CONNECT that passed; null after the call. */
+  takeConnect(): ConnectPacket | null
   readonly violation: PacketFault | null
 }
 
-const connectType = 1
-const publishType = 3
-const pubrelType = 6
-const pingreqType = 12
-const authType = 15
+const { connect: connectType, publish: publishType, pubrel: pubrelType, pingreq: pingreqType } = packetTypes
 const connectHead = 0x10
-const dupFlag = 0b1000
 /** The first byte of a TLS hello (RFC 8446, 5.1). */
 const tlsHandshake = 0x16
 /** Of a client for WebSocket, or a browser. */
@@ -91,12 +88,6 @@ const longLength: PacketFault = {
   reason: 'malformed_length',
   detail: 'The remaining length of a packet has more bytes than needed [MQTT-1.5.5-1].',
 }
-
-/**
- * By packet type, whether a client sends it (MQTT 2.2.1): not CONNACK, SUBACK, UNSUBACK, PINGRESP, 0 and 15,
- * which is AUTH in version 5.
- */
-const fromClient = [0, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0]
 
 /** A SUBSCRIBE has one topic filter per few bytes, so its cost grows with its size. */
 const bytesPerCost = 32
@@ -119,8 +110,9 @@ class PacketFraming implements Framing {
   releases = 0
   unreleased = 0
   violation: PacketFault | null = null
-  private isVersion31 = false
-  private isVersion5 = false
+  /** Before CONNECT, that of most devices. */
+  version: Version = 4
+  private connect: ConnectPacket | null = null
 
   constructor(limits: FramingLimits) {
     this.limits = limits
@@ -164,27 +156,29 @@ class PacketFraming implements Framing {
 
   /** Whether a whole packet is laid out as it must be. */
   private check(head: number, bytes: Buffer, offset: number, size: number): boolean {
-    let start = offset + 1
-    while (bytes[start]! >= 0x80) start += 1
-    start += 1
+    const start = integerEnd(bytes, offset + 1)
     const end = offset + size
-    this.violation = (this.isVersion5 ? layoutFault5 : bodyFault)(head, bytes, start, end)
-    if (this.violation !== null) return false
-    const type = head >> 4
-    if (type === connectType) return this.checkConnect(bytes, start, end)
-    // The parser of aedes does not know the flag in these packets.
-    if (this.isVersion31 && type !== publishType) bytes[offset] = head & ~dupFlag
-    return true
+    this.violation =
+      head >> 4 === connectType
+        ? this.connectFault(bytes, start, end)
+        : layoutFault(head, bytes, start, end, this.version)
+    return this.violation === null
   }
 
-  private checkConnect(bytes: Buffer, start: number, end: number): boolean {
-    const level = connectLevel(bytes, start, end)
-    this.isVersion31 = level === 3
-    this.isVersion5 = level === 5
+  private connectFault(bytes: Buffer, start: number, end: number): PacketFault | null {
+    const found = readConnect(bytes, start, end)
+    if ('reason' in found) return found
     // No CONNECT has the length 0, so the last byte of its length is 0 only where it is not needed.
-    if (this.isVersion5)
-      this.violation = bytes[start - 1] === 0 ? longLength : layoutFault5(connectHead, bytes, start, end)
-    return this.violation === null
+    if (found.version === 5 && bytes[start - 1] === 0) return longLength
+    this.version = found.version
+    this.connect = found
+    return null
+  }
+
+  takeConnect(): ConnectPacket | null {
+    const { connect } = this
+    this.connect = null
+    return connect
   }
 
   private mayPass(head: number, { messages, packets, control }: Allowance): boolean {
@@ -220,14 +214,11 @@ class PacketFraming implements Framing {
       if (head === tlsHandshake) return this.violate('tls_on_plain_port')
       return beginsWithGet(bytes, offset) ? this.violateBy(httpRequest) : this.violate('not_connect')
     }
-    if (!fromClient[head >> 4] && !(this.isVersion5 && head >> 4 === authType))
-      return this.violate('not_from_client')
-    if (this.connectEnded && head === connectHead)
-      return this.violateBy(this.isVersion5 ? secondConnect5 : secondConnect)
-    if (this.isVersion5) {
-      const fault = flagsFault5(head)
-      if (fault !== null) return this.violateBy(fault)
-    } else if (!hasValidFlags(head, this.isVersion31)) return this.violateBy(flagsFault(head))
+    const { version } = this
+    if (!isFromClient(head, version)) return this.violate('not_from_client')
+    if (this.connectEnded && head === connectHead) return this.violateBy(secondConnect(version))
+    const fault = flagsFault(head, version)
+    if (fault !== null) return this.violateBy(fault)
     const bytesMax = this.connectEnded ? this.limits.packetBytesMax : this.limits.connectBytesMax
     let remaining = 0
     for (let index = 1; index <= lengthBytesMax; index += 1) {
@@ -237,10 +228,9 @@ class PacketFraming implements Framing {
       if (byte >= 0x80 && index === lengthBytesMax) return this.violate('malformed_length')
       if (remaining > bytesMax) return this.violateBySize(bytes, offset, bytesMax)
       if (byte >= 0x80) continue
-      if (this.isVersion5) return byte === 0 && index > 1 ? this.violateBy(longLength) : 1 + index + remaining
-      return hasValidLength(head, remaining)
-        ? 1 + index + remaining
-        : this.violateBy(lengthFault(head, remaining))
+      if (byte === 0 && index > 1 && version === 5) return this.violateBy(longLength)
+      const fixed = lengthFault(head, remaining, version)
+      return fixed === null ? 1 + index + remaining : this.violateBy(fixed)
     }
     return 0
   }

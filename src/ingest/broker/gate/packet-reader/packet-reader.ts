@@ -1,20 +1,20 @@
 // packet-reader.ts: reads the packets of one socket, as far as gate.ts says. Entry file of this folder.
 //
 //   packet-framing.ts       finds packets by their fixed headers
-//   packet-taking.ts        which code takes the packets, by the version of MQTT
-//   publish-fast-path.ts    reads most messages, and PINGREQ, without aedes' parser
 //   socket-buffer.ts        the buffer of the socket's stream, for bytes that cannot be read at once
 //   shared-read-buffer.ts   has Node read all sockets into one buffer
 //
 // Packets keep their order, buffers their bounds (gate.ts). What breaks the rules ends the connection.
 
+import type { PacketFault } from '../../client-faults.ts'
 import type { DeviceSocket } from '../device-socket.ts'
 import { createPartialPacket, type PartialPacket } from '../partial-packet/partial-packet.ts'
 import type { TurnBudget, Turns } from '../turns.ts'
+import type { Version } from '../../packets/packets.ts'
+import { takePublishes, type PacketTaker } from '../../packets/publishes.ts'
+import type { Version5 } from '../../version5/version5.ts'
 import { createFraming, type Framing, type Allowance } from './packet-framing.ts'
 import { MessageWindow } from './message-window.ts'
-import { takeMessages, takeOthers } from './packet-taking.ts'
-import type { PacketTaker } from './publish-fast-path.ts'
 import { createSocketBuffer, type SocketBuffer, type SocketBufferCalls } from './socket-buffer.ts'
 import type { PacketReader, PacketReaderDeps, PacketReaderOptions, ReaderOwner } from './types.ts'
 
@@ -23,7 +23,6 @@ const portionBytesMax = 16 * 1024
 /** Where no more than some messages may be read. */
 const fewMessages = 64
 const fewBytes = 4096
-const empty = Buffer.alloc(0)
 
 export function createPacketReader(deps: PacketReaderDeps, options: PacketReaderOptions): PacketReader {
   return new SocketReader(deps, options)
@@ -44,7 +43,7 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
   /** The buffer of the socket starts with a PUBLISH that had to wait. */
   private publishWaits = false
   private waitsForTurn = false
-  /** The fast path takes what the framing has not counted. */
+  /** Takes what the framing has not counted. */
   private takesWithinLimits = false
   private readonly window: MessageWindow
   private unread: UnreadBytes | null = null
@@ -77,18 +76,25 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
     return this.owner.address
   }
 
-  read(): Buffer | null {
-    for (;;) {
-      if (!this.isReading()) return this.unread?.dropWaiting() ?? null
+  get version(): Version {
+    return this.framing.version
+  }
+
+  get version5(): Version5 | null {
+    return this.owner.version5
+  }
+
+  get packetBytesMax(): number {
+    return this.options.packetBytesMax
+  }
+
+  readWaiting(): void {
+    while (this.isReading()) {
       this.publishWaits = false
       const chunk = this.waiting.take(this.messagesLeft() < fewMessages ? fewBytes : portionBytesMax)
-      const portion = chunk === null ? null : this.portionOf(chunk)
-      // Empty: nothing is left for aedes, and the socket may have more.
-      if (portion?.length === 0) continue
-      // The microtask runs after this portion was parsed: aedes' parser must not be entered twice.
-      if (portion !== null && !this.waiting.isEmpty) queueMicrotask(() => this.resumeReading())
-      return portion
+      if (chunk === null || !this.takePortion(chunk)) return
     }
+    this.unread?.dropWaiting()
   }
 
   isReading(): boolean {
@@ -141,18 +147,18 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
       if (this.owner.closed || !partial.isWhole) return true
       const whole = partial.take()
       bytes = chunk.subarray(taken)
-      if (this.takeFast(whole, true) === 0) {
+      if (this.takePublishes(whole, true) === 0) {
         if (this.owner.closed) return true
         const more = this.waiting.add(whole)
         return bytes.length === 0 ? more : this.waiting.add(bytes)
       }
       if (bytes.length > 0 && !this.mayBypassStream()) return this.owner.closed || this.waiting.add(bytes)
     }
-    const start = this.takeFast(bytes, true)
+    const start = this.takePublishes(bytes, true)
     if (start === bytes.length || this.owner.closed) return true
     const rest = bytes.subarray(start)
     const size = this.framing.sizeAt(rest, 0)
-    // After a violation, portionOf ends the connection.
+    // After a violation, takePortion ends the connection.
     if (size >= 0 && (size === 0 || size > rest.length)) {
       this.begin(rest)
       return true
@@ -187,14 +193,14 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
     return this.budget.packets > 0 && this.mayPublish()
   }
 
-  /** What of `chunk` goes to aedes: empty for nothing yet, null where nothing may be read for now. */
-  private portionOf(chunk: Buffer): Buffer | null {
+  /** False where nothing more may be read for now. */
+  private takePortion(chunk: Buffer): boolean {
     let bytes = chunk
     const { partial } = this
     if (partial !== null) {
       const taken = partial.append(chunk)
-      if (this.owner.closed) return null
-      if (!partial.isWhole) return empty
+      if (this.owner.closed) return false
+      if (!partial.isWhole) return true
       bytes = partial.take()
       this.waiting.putBack(chunk, taken)
     }
@@ -202,19 +208,21 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
     const end = followInTurn(bytes, messages, this.framing, this.budget, this.deps.turns)
     const { violation } = this.framing
     if (violation !== null) {
-      this.owner.drop(violation.reason, violation.detail, violation.code)
-      return null
+      this.fail(violation)
+      return false
     }
     this.deps.rate.expectReleases(this.framing.unreleased)
     if (!this.deps.rate.take(this.framing.control, this.framing.releases)) {
       this.owner.drop('too_many_control_packets')
-      return null
+      return false
     }
     if (end < bytes.length) this.keepRest(bytes, end)
-    if (this.owner.closed) return null
-    if (end === 0) return this.framing.stop === 'partial' ? empty : null
-    const portion = end === bytes.length ? bytes : bytes.subarray(0, end)
-    return this.isConnected ? this.bypassAedes(portion) : portion
+    if (this.owner.closed) return false
+    if (end === 0) return this.framing.stop === 'partial'
+    const connect = this.framing.takeConnect()
+    if (connect === null) this.takeAll(bytes.subarray(0, end))
+    else this.owner.connectCame(connect)
+    return !this.owner.closed
   }
 
   private keepRest(bytes: Buffer, end: number): void {
@@ -224,20 +232,25 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
     if (this.framing.stop === 'turn') this.waitForTurn()
   }
 
-  /** What the fast path leaves for aedes; null where nothing more may be read. */
-  private bypassAedes(portion: Buffer): Buffer | null {
-    // The framing has bounded the number of messages, and counted the control packets.
-    const start = this.takeFast(portion, false)
-    const end = takeOthers(portion, start, this.owner, (rest) => this.takeFast(rest, false))
-    return this.owner.closed ? null : portion.subarray(end)
+  /** The framing has bounded the number of messages, and counted the control packets. */
+  private takeAll(portion: Buffer): void {
+    let at = this.takePublishes(portion, false)
+    while (at < portion.length && !this.owner.closed) {
+      at = this.owner.takePacket(portion, at)
+      if (!this.owner.closed) at += this.takePublishes(portion.subarray(at), false)
+    }
   }
 
-  private takeFast(portion: Buffer, isWithinLimits: boolean): number {
+  private takePublishes(portion: Buffer, isWithinLimits: boolean): number {
     const before = this.takesWithinLimits
     this.takesWithinLimits = isWithinLimits
-    const end = takeMessages(portion, this.deps, this, this.options.packetBytesMax)
+    const end = takePublishes(portion, this.deps.message, this)
     this.takesWithinLimits = before
     return end
+  }
+
+  fail({ reason, detail, code }: PacketFault): void {
+    this.owner.drop(reason, detail, code)
   }
 
   takePublish(messageId: number): boolean {
@@ -247,7 +260,7 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
     this.owner.publish(messageId)
     if (this.owner.closed) return false
     if (!this.takesWithinLimits) return true
-    // The framing counts the others. With 3.1.1 all of them pass it.
+    // The framing counts the others.
     if (message.qos === 2) this.deps.rate.expectReleases(1)
     const isFree = this.window.left > 0 && this.budget.packets > 0 && share.left() > 0
     return isFree && !this.owner.isTimeSpent()
@@ -267,7 +280,7 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
 
   resumeReading(): void {
     // A stream whose end has arrived does not announce bytes that were put back.
-    if (!this.socket.destroyed) this.socket.emit('readable')
+    if (!this.socket.destroyed) this.readWaiting()
   }
 
   startReading(): void {

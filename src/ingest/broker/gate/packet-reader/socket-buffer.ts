@@ -1,5 +1,5 @@
-// socket-buffer.ts: the buffer of a socket's stream, for bytes that cannot be read at once. It replaces two
-// functions of the socket: `read`, by which aedes takes bytes, and `push`, by which Node adds them.
+// socket-buffer.ts: the buffer of a socket's stream, for bytes that cannot be read at once. It replaces the
+// function `push` of the socket, by which Node adds bytes.
 //
 // It has a bound: Node stops reading the network when the buffer is at its high-water mark. So bytes are
 // taken by the function of the stream: that of the socket reads the network again whenever it is called. And
@@ -28,8 +28,8 @@ export type SocketBuffer = {
 }
 
 export type SocketBufferCalls = {
-  /** aedes asks for bytes. */
-  read(): Buffer | null
+  /** Bytes are in the buffer, or may be read again. */
+  readWaiting(): void
   /**
    * Bytes have come, which are valid until it returns. True: the network is read on. `isShared`: it may be
    * stopped, and `readNetwork` starts it again.
@@ -52,13 +52,13 @@ const push = Readable.prototype.push
 
 /** All sockets have the same functions: one of each for each connection is memory. */
 export function createSocketBuffer(socket: DeviceSocket, calls: SocketBufferCalls): SocketBuffer {
-  Object.assign(socket, { [callsKey]: calls, read, push: pushChunk })
+  Object.assign(socket, { [callsKey]: calls, push: pushChunk })
+  socket.on('readable', onReadable)
   return new StreamBuffer(socket, readIntoSharedBuffer(socket, takeShared))
 }
 
-/** Only aedes calls it with null; the stream itself with a number or nothing. */
-function read(this: GateSocket, size?: number | null): Buffer | null {
-  return size === null ? this[callsKey].read() : readStream.call(this, size)
+function onReadable(this: DeviceSocket): void {
+  ;(this as GateSocket)[callsKey].readWaiting()
 }
 
 /** Node calls it with null at the end, and with each chunk where it does not read into the shared buffer. */

@@ -5,6 +5,8 @@ import type { ReceivedMessage } from '../../../types.ts'
 import type { ClientDropReason } from '../../client-faults.ts'
 import type { ControlRate } from '../control-rate.ts'
 import type { MessageShare } from '../message-share.ts'
+import type { ConnectPacket } from '../../packets/connect-packet.ts'
+import type { Version } from '../../packets/packets.ts'
 import type { Version5 } from '../../version5/version5.ts'
 import type { PartialMemory, PartialPacket, PartialPacketOptions } from '../partial-packet/partial-packet.ts'
 import type { Turns } from '../turns.ts'
@@ -24,7 +26,7 @@ export type PacketReaderDeps = {
   turns: Turns
   rate: ControlRate
   share: MessageShare
-  /** Where the fast path puts a message before it calls `publish`. */
+  /** Where a message is put before `publish` is called. */
   message: ReceivedMessage
 }
 
@@ -44,14 +46,18 @@ export type ReaderOwner = {
   messagesAtOnce(): number
   /** The share is used up; resumeReading is called when there is more. */
   pauseReading(): void
+  /** The whole CONNECT came. */
+  connectCame(packet: ConnectPacket): void
   publish(messageId: number): void
   ping(): void
   drop(reason: ClientDropReason, detail?: string, code?: number): void
-  /** A packet of MQTT 5 at `start`, not PUBLISH and not PINGREQ. Returns its end. */
+  /** A packet at `start`, not PUBLISH and not PINGREQ. Returns its end. */
   takePacket(bytes: Buffer, start: number): number
 }
 
 export type PacketReader = {
+  /** Of its CONNECT. */
+  readonly version: Version
   /** CONNECT was answered: packets behind it may be read. */
   startReading(): void
   stopReading(): void

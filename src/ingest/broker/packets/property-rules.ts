@@ -9,11 +9,12 @@
 //
 // A check gives an offset, or a negative number that stands for a problem (`propertyFault`).
 
-import type { PacketFault } from '../packet-rules.ts'
+import type { PacketFault } from '../client-faults.ts'
 import {
   binaryEnd,
   cutField,
   integerAt,
+  integerEnd,
   integerSize,
   notUtf8,
   textEnd,
@@ -148,17 +149,35 @@ export function propertyFault(packetName: string, problem: number): PacketFault 
 
 /** Checks the properties whose length is at `at`, in a packet that ends at `end`. Gives their end. */
 export function propertiesEnd(bytes: Buffer, at: number, end: number, rules: PropertyRules): number {
+  return readProperties(bytes, at, end, rules, nothing)
+}
+
+/** Gets the value of a property, from `start` to `end`. */
+export type PropertyVisitor = (identifier: number, start: number, end: number) => void
+
+function nothing(): void {}
+
+/** Checks them, and calls `visit` for each in their order. Gives their end. */
+export function readProperties(
+  bytes: Buffer,
+  at: number,
+  end: number,
+  rules: PropertyRules,
+  visit: PropertyVisitor,
+): number {
   const last = sectionEnd(bytes, at, end)
   if (last < 0) return last
   let seen = 0
-  for (let offset = sectionStart(bytes, at); offset < last;) {
+  for (let offset = integerEnd(bytes, at); offset < last;) {
     const next = propertyEnd(bytes, offset, last, rules, seen)
     if (next < 0) return next
-    seen |= bitOf(bytes[offset]!)
+    const identifier = bytes[offset]!
+    seen |= bits[identifier]!
+    visit(identifier, offset + 1, next)
     offset = next
   }
-  const hasData = (seen & bitOf(ids.authenticationData)) !== 0
-  return hasData && (seen & bitOf(ids.authenticationMethod)) === 0 ? withoutMethod : last
+  const hasData = (seen & bits[ids.authenticationData]!) !== 0
+  return hasData && (seen & bits[ids.authenticationMethod]!) === 0 ? withoutMethod : last
 }
 
 /** Where the properties end whose length is at `at`. */
@@ -169,23 +188,11 @@ export function sectionEnd(bytes: Buffer, at: number, end: number): number {
   return last > end ? badLength : last
 }
 
-/** Where the first property begins, behind a length that is valid. */
-export function sectionStart(bytes: Buffer, at: number): number {
-  let offset = at
-  while (bytes[offset]! >= 0x80) offset += 1
-  return offset + 1
-}
-
-/** Its bit in `seen` of `propertyEnd`. */
-export function bitOf(identifier: number): number {
-  return bits[identifier]!
-}
-
 /**
  * Where the property ends whose identifier is at `at`, in properties that end at `end`. `seen`: the bits of
  * those before it.
  */
-export function propertyEnd(
+function propertyEnd(
   bytes: Buffer,
   at: number,
   end: number,
@@ -245,12 +252,9 @@ export function propertyValueAt(
   identifier: number,
   rules: PropertyRules,
 ): number {
-  const last = sectionEnd(bytes, at, end)
-  for (let offset = sectionStart(bytes, at); offset < last;) {
-    if (bytes[offset] === identifier) return offset + 1
-    const next = propertyEnd(bytes, offset, last, rules, 0)
-    if (next < 0) return -1
-    offset = next
-  }
-  return -1
+  let found = -1
+  readProperties(bytes, at, end, rules, (id, start) => {
+    if (id === identifier) found = start
+  })
+  return found
 }

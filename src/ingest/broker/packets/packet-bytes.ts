@@ -43,7 +43,14 @@ export function integerSize(bytes: Buffer, at: number, end: number): number {
   return 0
 }
 
-/** The value of a variable byte integer that is valid. */
+/** Where a variable byte integer ends that is whole. */
+export function integerEnd(bytes: Buffer, at: number): number {
+  let last = at
+  while (bytes[last]! >= 0x80) last += 1
+  return last + 1
+}
+
+/** The value of a variable byte integer that is valid, or longer than needed. */
 export function integerAt(bytes: Buffer, at: number): number {
   let value = bytes[at]! & 0x7f
   for (let index = at, shift = 7; bytes[index]! >= 0x80; shift += 7) {

@@ -1,13 +1,13 @@
-// connack-packet.ts: the bytes of CONNACK (MQTT 5, 3.2), never more than the client takes [MQTT-3.1.2-24].
+// connack-packet.ts: the bytes of CONNACK (3.2), in MQTT 5 never more than the client takes [MQTT-3.1.2-24].
 // Null where not even the shortest fits: the connection is closed without an answer then.
 //
 // Not sent: Maximum QoS, since absent means 2 and the property cannot say it [MQTT-3.2.2-9]; response
 // information, server reference and user properties.
 
 import { generate, type IConnackPacket } from 'mqtt-packet'
-import type { RefusalReason } from '../client-faults.ts'
-import type { ConnectRequest, RetainSetting } from './connect-properties.ts'
-import { refusalCodes } from './reason-codes.ts'
+import type { Refusal } from './access/connect-rules.ts'
+import type { ConnectRequest, RetainSetting } from './version5/connect-properties.ts'
+import { refusalCodes } from './version5/reason-codes.ts'
 
 /** What the gateway takes, by its settings. */
 export type ConnackTerms = {
@@ -65,8 +65,17 @@ export function refusingConnack(
   return shortest.length <= packetBytesMax ? shortest : null
 }
 
-/** The answer to a CONNECT that is refused. */
-export function refusalPacketOf(reason: RefusalReason, request: ConnectRequest): Buffer | null {
+/** Of MQTT 3.1 and 3.1.1. */
+export function plainConnack(returnCode: number, sessionPresent = false): Buffer {
+  return Buffer.from([0x20, 2, sessionPresent ? 1 : 0, returnCode])
+}
+
+/** The answer to a CONNECT that is refused. `request`: null before MQTT 5. */
+export function refusalPacketOf(
+  { reason, returnCode }: Refusal,
+  request: ConnectRequest | null,
+): Buffer | null {
+  if (request === null) return plainConnack(returnCode)
   const code = refusalCodes[reason]
   return code === null ? null : refusingConnack(code, reason, request)
 }

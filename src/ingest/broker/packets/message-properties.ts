@@ -6,14 +6,7 @@
 
 import type { MessageProperties, UserProperties } from '../../../domain/message.ts'
 import { twoBytesAt } from './packet-bytes.ts'
-import {
-  bitOf,
-  propertyEnd,
-  propertyIds as ids,
-  sectionEnd,
-  sectionStart,
-  type PropertyRules,
-} from './property-rules.ts'
+import { propertyIds as ids, readProperties, type PropertyRules } from './property-rules.ts'
 
 /** Reads one message after another; what it has read is valid until the next call. */
 export type MessagePropertyReader = {
@@ -43,6 +36,7 @@ export function createMessagePropertyReader(rules: PropertyRules): MessageProper
   let skipped = 0
   let userCount = 0
   let bytesLeft = bytesMax
+  let source: Buffer = Buffer.alloc(0)
 
   function read(bytes: Buffer, at: number, end: number): number {
     user = null
@@ -51,18 +45,13 @@ export function createMessagePropertyReader(rules: PropertyRules): MessageProper
     skipped = 0
     userCount = 0
     bytesLeft = bytesMax
-    const last = sectionEnd(bytes, at, end)
-    if (last < 0) return last
-    let seen = 0
-    for (let offset = sectionStart(bytes, at); offset < last;) {
-      const next = propertyEnd(bytes, offset, last, rules, seen)
-      if (next < 0) return next
-      seen |= bitOf(bytes[offset]!)
-      if (bytes[offset] === ids.userProperty) addUserProperty(bytes, offset + 1, next)
-      else addProperty(bytes[offset]!, bytes, offset + 1, next)
-      offset = next
-    }
-    return last
+    source = bytes
+    return readProperties(bytes, at, end, rules, add)
+  }
+
+  function add(identifier: number, start: number, end: number): void {
+    if (identifier === ids.userProperty) addUserProperty(source, start, end)
+    else addProperty(identifier, source, start, end)
   }
 
   function addUserProperty(bytes: Buffer, start: number, end: number): void {
