@@ -6,6 +6,7 @@
 import { z } from 'zod'
 import { isoTime, isoTimeOrNull } from '../std/clock.ts'
 import { severities } from '../domain/cause.ts'
+import { worstOf } from './alert-changes.ts'
 import { textOf } from './alert-text.ts'
 import type { Alert } from './types.ts'
 
@@ -41,7 +42,9 @@ export const alertSchema = z.strictObject({
   gatewayVersion: z.string().describe('Version of the gateway.'),
   receiver: z.string().describe('Name of the receiver in the config.'),
   createdAt: time.describe('When the alert was made, by our time.'),
-  severity: severity.describe('Worst of the changes that are not `cleared`; `info` where all are.'),
+  severity: severity.describe(
+    'Worst of the changes that are not `cleared`, also of those that wait (`heldBack`); `info` where all are.',
+  ),
   headline: z.string().describe('One line: the first change, and how many more there are.'),
   text: z.string().describe('The whole alert as plain text.'),
   verdict: z.string().describe('Verdict of the gateway at that time, as in /status.'),
@@ -57,6 +60,7 @@ export const alertSchema = z.strictObject({
     .strictObject({
       changes: z.int().describe('Changes that wait.'),
       untilAt: time.describe('When they can be sent, if no critical condition is sent before.'),
+      severity: severity.describe('Of the worst of them.'),
       what: z.string().describe('The worst of them.'),
     })
     .nullable()
@@ -79,7 +83,7 @@ export function bodyOf(alert: Alert): AlertBody {
     test: isTest,
     gatewayVersion: version,
     createdAt: isoTime(createdAt),
-    severity: worstOf(alert),
+    severity: heldBack?.severity ?? worstOf(changes),
     text: textOf(alert),
     heldBack: heldBack && { ...heldBack, untilAt: isoTime(heldBack.untilAt) },
     digest:
@@ -92,9 +96,4 @@ export function bodyOf(alert: Alert): AlertBody {
       clearedAt: isoTimeOrNull(clearedAt),
     })),
   }
-}
-
-/** The changes are sorted by it. */
-function worstOf({ changes }: Alert): AlertBody['severity'] {
-  return changes.find(({ kind }) => kind !== 'cleared')?.severity ?? 'info'
 }

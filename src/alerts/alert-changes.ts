@@ -117,3 +117,8 @@ export function changesKey(changes: readonly Change[]): string {
     .toSorted()
     .join('\n')
 }
+
+/** `info` where all are cleared. They are sorted by it. */
+export function worstOf(changes: readonly Change[]): Severity {
+  return changes.find(({ kind }) => kind !== 'cleared')?.severity ?? 'info'
+}

@@ -7,13 +7,21 @@
 //   as many beyond them     for critical conditions and the verdict, which wait for nothing but `wait`; and
 //                           as many again for those of them that no alert of the last hour has
 //   one beyond them         says that the limit is reached, and until when the others wait
+//
+// Each sent alert counts for the kind of place that it took: what was sent before the limit was lowered takes
+// no place of those that wait for nothing.
 
 import type { EpochMs } from '../std/clock.ts'
+import { worstOf } from './alert-changes.ts'
 import { bounded } from '../std/quote.ts'
 import { verdictCode } from './config.ts'
 import type { Alert, Change, HeldBack, OpenCondition } from './types.ts'
 
-export type SentAlert = { at: EpochMs; codes: string[] }
+/** The kinds of places, in the order in which an alert takes one. */
+export const places = ['any', 'new', 'urgent', 'new_urgent'] as const
+type Place = (typeof places)[number]
+
+export type SentAlert = { at: EpochMs; codes: string[]; place: Place }
 
 /** What of an alert is decided here. */
 export type AlertContent = Pick<Alert, 'changes' | 'heldBack' | 'digest'>
@@ -56,6 +64,8 @@ export function createAlertLimit(stored: LimitState | null): AlertLimit {
   let isLimitSaid = stored?.isLimitSaid ?? false
   let digestDay = stored?.digestDay ?? null
   let heldBack: HeldBack | null = null
+  /** Of the alert that is being sent. */
+  let taken: Place = 'any'
   return {
     next({ changes, due, open, omitted }, { now, perHour, digestAt }) {
       recent = recentAlerts(recent, now)
@@ -64,8 +74,17 @@ export function createAlertLimit(stored: LimitState | null): AlertLimit {
       const isSummary = changes.length === 0 && omitted > 0 && heldBack !== null
       if (!isSummary && due.length === 0) return null
       // By those that have waited: one that is over soon takes no place of a critical one.
-      if (maySend(due, recent, perHour)) return alone
-      heldBack = { changes: changes.length, untilAt: nextPlaceAt({ now, perHour }), what: namesOf(changes) }
+      const place = placeFor(due, recent, perHour)
+      if (place !== undefined) {
+        taken = place
+        return alone
+      }
+      heldBack = {
+        changes: changes.length,
+        untilAt: nextPlaceAt({ now, perHour }),
+        severity: worstOf(changes),
+        what: namesOf(changes),
+      }
       return isLimitSaid || changes.length === 0 ? null : { ...alone, changes: [], heldBack }
     },
     sent,
@@ -78,7 +97,7 @@ export function createAlertLimit(stored: LimitState | null): AlertLimit {
     if (alert.digest !== null) digestDay = dayOf(alert.createdAt)
     else if (alert.heldBack !== null) isLimitSaid = true
     else {
-      recent.push({ at: now, codes: [...new Set(alert.changes.map(({ code }) => code))] })
+      recent.push({ at: now, codes: [...new Set(alert.changes.map(({ code }) => code))], place: taken })
       heldBack = null
       isLimitSaid = false
     }
@@ -94,32 +113,36 @@ export function createAlertLimit(stored: LimitState | null): AlertLimit {
   /** When any change may be sent, if nothing else is sent before. */
   function nextPlaceAt({ now, perHour }: Omit<LimitRules, 'digestAt'>): EpochMs {
     const ends = recent.map(({ at }) => at + hourMs)
-    return ends.find((at) => recentAlerts(recent, at).length < perHour - keptOf(perHour)) ?? now + hourMs
+    return ends.find((at) => hasRoom('any', recentAlerts(recent, at), perHour)) ?? now + hourMs
   }
 }
 
 /** Of the last hour, the oldest first. A time in the future is from before a step of the clock. */
 function recentAlerts(alerts: readonly SentAlert[], now: EpochMs): SentAlert[] {
-  return alerts
-    .filter(({ at }) => now - at < hourMs)
-    .map(({ at, codes }) => ({ at: Math.min(at, now), codes }))
+  return alerts.filter(({ at }) => now - at < hourMs).map((one) => ({ ...one, at: Math.min(one.at, now) }))
 }
 
-/** `recent`: the alerts of the last hour. */
-function maySend(changes: readonly Change[], recent: readonly SentAlert[], perHour: number): boolean {
-  const kept = keptOf(perHour)
-  if (recent.length < perHour - kept) return true
+/** `recent`: the alerts of the last hour. Undefined: no place is free that one of the changes may take. */
+function placeFor(
+  changes: readonly Change[],
+  recent: readonly SentAlert[],
+  perHour: number,
+): Place | undefined {
   const known = new Set(recent.flatMap(({ codes }) => codes))
-  if (recent.length >= perHour) {
-    const beyond = recent.length - perHour
-    const isFirst = changes.some((change) => isUrgent(change) && !known.has(change.code))
-    return isFirst ? beyond < 2 * kept : beyond < kept && changes.some(isUrgent)
+  const isNew = ({ code }: Change) => !known.has(code)
+  const may: Record<Place, boolean> = {
+    any: true,
+    new: changes.some((change) => isUrgent(change) || (isNews(change) && isNew(change))),
+    urgent: changes.some(isUrgent),
+    new_urgent: changes.some((change) => isUrgent(change) && isNew(change)),
   }
-  return changes.some((change) => isUrgent(change) || (isNews(change) && !known.has(change.code)))
+  return places.find((place) => may[place] && hasRoom(place, recent, perHour))
 }
 
-function keptOf(perHour: number): number {
-  return Math.max(1, Math.floor(perHour / 3))
+function hasRoom(place: Place, recent: readonly SentAlert[], perHour: number): boolean {
+  const kept = Math.max(1, Math.floor(perHour / 3))
+  const taken = recent.filter((one) => one.place === place).length
+  return taken < (place === 'any' ? perHour - kept : kept)
 }
 
 /** The worst of them. */

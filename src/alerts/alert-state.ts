@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import { severities } from '../domain/cause.ts'
+import { places } from './alert-limit.ts'
 
 const severity = z.enum(severities)
 
@@ -25,7 +26,16 @@ const senderState = z.object({
   reported: z.array(reported).max(1000),
   /** What a try had whose outcome is not known. */
   maybe: z.array(reported).max(1000),
-  recent: z.array(z.object({ at: z.number(), codes: z.array(z.string()) })).max(1000),
+  recent: z
+    .array(
+      z.object({
+        at: z.number(),
+        codes: z.array(z.string()),
+        /** Builds before this one did not count them. */
+        place: z.enum(places).default('any'),
+      }),
+    )
+    .max(1000),
   pending: z.object({ id: z.string(), key: z.string() }).nullable(),
   omitted: z.int().min(0),
   lastSentAt: z.number().nullable(),

@@ -74,8 +74,11 @@ export type Alert = {
   page: string | null
 }
 
-/** `what`: the worst of them, in words. `untilAt` moves where a critical condition is sent before. */
-export type HeldBack = { changes: number; untilAt: EpochMs; what: string }
+/**
+ * `what`: the worst of them, in words; `severity`: of the worst. `untilAt` moves where a critical condition
+ * is sent before.
+ */
+export type HeldBack = { changes: number; untilAt: EpochMs; severity: Severity; what: string }
 
 export type Sent =
   | {

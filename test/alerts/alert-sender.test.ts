@@ -1,6 +1,7 @@
 // When a receiver gets an alert, and what is in it: with a clock that the test moves.
 
 import { expect, test } from 'vitest'
+import { bodyOf } from '../../src/alerts/alert-body.ts'
 import { createAlertSender, type SenderSettings } from '../../src/alerts/alert-sender.ts'
 import type { SenderState } from '../../src/alerts/alert-state.ts'
 import type { Alert, OpenCondition, Sent, Situation } from '../../src/alerts/types.ts'
@@ -153,6 +154,7 @@ stepCases(import.meta.filename, start, {
   said: ({ of }: Started, expected: string[]) => expect(of.said()).toEqual(expected),
   saidLast: ({ of }: Started, expected: string) => expect(of.said().slice(-1)).toEqual([expected]),
   alerts: ({ of }: Started, expected: object[]) => expect(of.alerts).toMatchObject(expected),
+  bodyLast: ({ of }: Started, expected: object) => expect(bodyOf(of.alerts.at(-1)!)).toMatchObject(expected),
   /** The names of its fields. */
   firstChange: ({ of }: Started, names: string[]) =>
     expect(Object.keys(of.alerts[0]!.changes[0]!).toSorted()).toEqual(names.toSorted()),

@@ -1,6 +1,7 @@
 // alert-schemas.ts: the receivers of alerts, and what a test of them found.
 
 import { z } from 'zod'
+import { severities } from '../../../domain/cause.ts'
 import { count, record, time, timeOrNull } from '../../status-schema/value-types.ts'
 
 const type = z.enum(['webhook', 'email', 'command', 'heartbeat']).describe('What it is.')
@@ -22,6 +23,7 @@ export const alertsSchema = record({
         heldBack: record({
           changes: count().describe('Changes that wait.'),
           untilAt: time().describe('When they can be sent, if no critical condition is sent before.'),
+          severity: z.enum(severities).describe('Of the worst of them.'),
           what: z.string().describe('The worst of them.'),
         })
           .nullable()
