@@ -49,7 +49,7 @@ import { createLog } from './logging/logging.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { createNotify } from './systemd-notify.ts'
 import type { StageViews } from './types.ts'
-import { notReadyOf, seenOf, verdictSource } from './status-schema/seen.ts'
+import { deadLettersOf, notReadyOf, seenOf, verdictSource } from './status-schema/seen.ts'
 import { buildStatus, type Status } from './status-schema/status-schema.ts'
 import { serviceStatusOf, verdictAnswer, verdictOf, type Verdict } from './gateway-verdict/gateway-verdict.ts'
 import type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'
@@ -117,6 +117,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   let notReady: string | null = 'starting'
   let refusal: GatewayError | null = null
   let isStopping = false
+  /** The spool is lost, and the stages end. */
+  let isLosing = false
   /** Null: the interrupted conditions are over. */
   let readyAtMs: number | null = null
   let storedVersion = 0
@@ -269,6 +271,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function detach(): void {
+    deadLetters.detached(deadLettersOf(stages))
     for (const name of Object.keys(stages) as (keyof StageViews)[])
       if (name !== 'ourTime' && name !== 'alerts' && name !== 'http') stages[name] = null
     recovered = 0
@@ -276,6 +279,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     history.detached()
     // The next stages report what is wrong then.
     readyAtMs = null
+    isLosing = false
     if (!isStopping) conditions.interrupt(causes())
   }
 
@@ -289,6 +293,9 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     if (isStopping) return
     refusal = fault
     notReady = `${fault.code}: ${fault.why}`
+    // Of the states that hold now, what follows from the refusal is over, and the others are interrupted.
+    lookSafely()
+    isLosing = stages.spool !== null
     // The directory around the spool may be there now.
     void http?.ensureSocket()
     // For systemd the start is over: the daemon is up, and a restart would not help.
@@ -330,9 +337,9 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     lookForStates()
   }
 
-  /** While it stops, the stages end one after the other: what was wrong before is still wrong. */
+  /** While the stages end one after the other, what was wrong before is still wrong. */
   function lookForStates(): void {
-    if (!isStopping) conditions.look(causes())
+    if (!isStopping && !isLosing) conditions.look(causes())
   }
 
   function checkSums(): void {

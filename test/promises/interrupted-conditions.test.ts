@@ -1,14 +1,16 @@
 // A stop interrupts what is open. What was lost stays lost, what holds goes on, and the rest is over since the stop.
 
+import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { AlertBody } from '../../src/alerts/alert-body.ts'
+import { checkInThread } from '../../src/storage/storage.ts'
 import { startHttpReceiver } from '../support/alert-world.ts'
 import { runCli } from '../support/cli-world.ts'
 import { configText } from '../support/config-text.ts'
 import { createFastClock } from '../support/fast-clock.ts'
 import { newFolder } from '../support/folders.ts'
-import { startPipeline, topicOf } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
 
 test('conditions go on over a restart with their first `since`, and those that do not are over since the stop', async () => {
   const folder = await newFolder()
@@ -57,4 +59,40 @@ test('conditions go on over a restart with their first `since`, and those that d
   const { clearedAt, since } = cleared().find(({ code }) => code === 'DISK_LOW')!
   expect(Date.parse(clearedAt!)).toBeGreaterThanOrEqual(Date.parse(since))
   expect(Date.parse(clearedAt!)).toBeLessThanOrEqual(stoppedAt)
+}, 60_000)
+
+test('a loss of the spool is no stop: what was open goes on, and what was lost with it is over when it is refused', async () => {
+  const folder = await newFolder()
+  const spool = join(folder, 'spool')
+  const pipeline = await startPipeline({
+    folder,
+    clock: createFastClock(20),
+    deps: { checkStore: checkInThread },
+    config: configText({ spool: '{ path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB }' }),
+  })
+  await pipeline.publish('truck-1', 'no JSON', messageOf(1))
+  await pipeline.until(() => pipeline.codes().includes('DEAD_LETTERS'))
+  const { since } = pipeline.condition('DEAD_LETTERS')!
+  // As a file system that is unmounted, with the empty directory below it.
+  await rename(spool, join(folder, 'away'))
+  await mkdir(spool)
+  const truck = await pipeline.device('truck-2')
+  let n = 1
+  // What is delivered is noticed by the ledger.
+  await pipeline.until(() => {
+    truck.publish({ topic: topicOf('truck-2'), payload: messageOf((n += 1)), messageId: n })
+    return pipeline.codes().includes('SPOOL_UNUSABLE')
+  })
+  // The stages are closed, and write there no more.
+  await pipeline.until(() => pipeline.status().totals.sinceAt > pipeline.status().startedAt)
+  await rm(spool, { recursive: true })
+  await rename(join(folder, 'away'), spool)
+  await pipeline.until(() => pipeline.status().ready)
+  expect(pipeline.condition('DEAD_LETTERS')).toMatchObject({ since, what: '1 new dead letter.' })
+  expect(pipeline.codes()).not.toContain('DEAD_LETTERS_WAITING')
+  let text = ''
+  while (!text.includes('SPOOL_UNUSABLE'))
+    text = (await runCli(['conditions', 'list', '--socket', join(folder, 'spool.sock')])).stdout
+  expect(text).toMatch(/critical STORE_LOST, for [^,]*\n/)
+  expect(text).not.toContain('until the gateway stopped')
 }, 60_000)

@@ -35,7 +35,7 @@ export function createCauses(
     for (const state of states) if (!follows(state, states)) yield presentOf(state)
     const totals = stages.spool?.totals()
     const isLost = stages.spool?.holdReason() === 'store_lost'
-    yield* deadLetters.causes(isLost ? null : (totals?.deadLetters ?? 0), () => deadLettersOf(stages))
+    yield* deadLetters.causes(isLost ? null : (totals?.deadLetters ?? null), () => deadLettersOf(stages))
     if (totals !== undefined) yield* fills(totals)
     yield* conservation.causes()
   }

@@ -20,6 +20,11 @@ import { severities } from '../../domain/cause.ts'
 import type { RecordsStore } from '../../device-records/device-records.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 
+/** What ended while it was open: the gateway, or its spool alone. A boolean in builds before this one. */
+const interrupted = z
+  .union([z.enum(['stop', 'spool_lost']).nullable(), z.boolean().transform((is) => (is ? 'stop' : null))])
+  .default(null)
+
 const pastSchema = z.object({
   code: z.string(),
   key: z.string().nullable(),
@@ -27,8 +32,7 @@ const pastSchema = z.object({
   since: z.number(),
   clearedAt: z.number(),
   what: z.string(),
-  /** The gateway stopped, or lost its spool, while it was open. */
-  interrupted: z.boolean().default(false),
+  interrupted,
 })
 export type PastCondition = z.infer<typeof pastSchema>
 
@@ -49,7 +53,7 @@ export type StoredCondition = z.infer<typeof storedSchema>
 /** `at`: when they were written. `interruptedAt`: null for those that were open then. */
 const openSchema = z.object({
   at: z.number(),
-  conditions: z.array(storedSchema.extend({ interruptedAt: z.number().nullable() })),
+  conditions: z.array(storedSchema.extend({ interruptedAt: z.number().nullable(), interrupted })),
 })
 
 const knownSchema = z.array(
@@ -65,10 +69,13 @@ const knownSchema = z.array(
 )
 export type KnownCondition = z.infer<typeof knownSchema>[number]
 
+type Interrupted = StoredCondition & { interruptedAt: EpochMs } & Pick<PastCondition, 'interrupted'>
+
 type Named = Pick<PastCondition, 'code' | 'key'>
 
 export type ConditionHistory = {
   cleared(condition: Named & Pick<PastCondition, 'severity' | 'since' | 'what'>): void
+  /** By a loss of the spool. */
   interrupted(condition: StoredCondition): void
   /** Since when a condition that is raised was open before it was interrupted; null: it was not. */
   resumed(of: Named & { continues: string | null }): EpochMs | null
@@ -116,7 +123,7 @@ export function createConditionHistory({
   let next = 0
   let unwritten: StoreOp[] = []
   let all = new Map<string, KnownCondition>()
-  const interrupted = new Map<string, StoredCondition & { interruptedAt: EpochMs }>()
+  const interrupted = new Map<string, Interrupted>()
   let isKnownChanged = false
   let isRead = false
   let isReading = false
@@ -124,9 +131,10 @@ export function createConditionHistory({
   let saving: Promise<void> = Promise.resolve()
   return {
     cleared({ code, key, severity, since, what }) {
-      add({ code, key, severity, since, what, clearedAt: clock.now(), interrupted: false, number: next })
+      add({ code, key, severity, since, what, clearedAt: clock.now(), interrupted: null, number: next })
     },
-    interrupted: (condition) => interrupt(condition, clock.now()),
+    interrupted: (condition) =>
+      interrupt({ ...condition, interruptedAt: clock.now(), interrupted: 'spool_lost' }),
     resumed({ code, key, continues }) {
       const before = continues === null ? undefined : interrupted.get(nameOf({ code: continues, key }))
       const own = interrupted.get(nameOf({ code, key }))
@@ -183,20 +191,21 @@ export function createConditionHistory({
     },
   }
 
-  function interrupt(condition: StoredCondition, interruptedAt: EpochMs): void {
-    if (interrupted.size < openMax) interrupted.set(nameOf(condition), { ...condition, interruptedAt })
+  function interrupt(condition: Interrupted): void {
+    if (interrupted.size < openMax) interrupted.set(nameOf(condition), condition)
   }
 
   /** What was open when the last run ended goes on, or is interrupted. */
   function resumeAll({ at, conditions }: z.infer<typeof openSchema>): void {
-    for (const { interruptedAt, ...one } of conditions)
-      if (interruptedAt !== null || !register().resume(one)) interrupt(one, interruptedAt ?? at)
+    for (const { interruptedAt, interrupted: by, ...one } of conditions)
+      if (interruptedAt !== null || !register().resume(one))
+        interrupt({ ...one, interruptedAt: interruptedAt ?? at, interrupted: by ?? 'stop' })
   }
 
   function openNow(): z.infer<typeof openSchema> {
     const open = register()
       .stored()
-      .map((one) => ({ ...one, interruptedAt: null }))
+      .map((one) => ({ ...one, interruptedAt: null, interrupted: null }))
     return { at: clock.now(), conditions: [...open, ...interrupted.values()].slice(0, openMax) }
   }
 
@@ -260,9 +269,8 @@ export function createConditionHistory({
   }
 }
 
-function pastOf(of: StoredCondition & { interruptedAt: EpochMs }): PastCondition {
-  const { interruptedAt, happened: _, ...one } = of
-  return { ...one, clearedAt: interruptedAt, interrupted: true }
+function pastOf({ interruptedAt, happened: _happened, ...one }: Interrupted): PastCondition {
+  return { ...one, clearedAt: interruptedAt }
 }
 
 function nameOf({ code, key }: Named): string {

@@ -35,6 +35,8 @@ export class DeadLetterCauses {
   #latest: string | null = null
   #someLeft = false
   #kept = 0
+  /** Made since the start, before the last loss of the spool. */
+  #madeBefore = 0
 
   note(event: GatewayEvent): void {
     const { kind } = event
@@ -59,7 +61,12 @@ export class DeadLetterCauses {
     if (this.#reasons.size < reasonsMax) this.#reasons.add(reason)
   }
 
-  /** `kept`: null where that is not known, because the store is lost. `made`: since the start. */
+  /** The stages begin to count again: `made` is what they have counted. */
+  detached(made: number): void {
+    this.#madeBefore += made
+  }
+
+  /** `kept`: null where that is not known: the store or the spool is lost. `made`: by these stages. */
   *causes(kept: number | null, made: () => number): Generator<Present> {
     // The first one has its event before it is kept.
     if (kept === 0 && this.#kept > 0) {
@@ -68,7 +75,7 @@ export class DeadLetterCauses {
     }
     this.#kept = kept ?? this.#kept
     if (this.#kept === 0) return
-    const all = made()
+    const all = this.#madeBefore + made()
     const present = Math.min(all, this.#kept)
     const waiting = this.#kept - present
     const left = present === all ? '' : ` ${present === 1 ? 'is' : 'are'} kept, of ${all} since the start`

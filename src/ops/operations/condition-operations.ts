@@ -15,6 +15,7 @@ import { notFound, ok, problem, type JsonAnswer } from '../http/json-answer.ts'
 import { operation, type Operation, type Refusal } from './operation.ts'
 
 const namesShown = 5
+const ends = { stop: 'the gateway stopped', spool_lost: 'the spool was lost' }
 
 const which = {
   code: requiredText('Code of the condition, as `status` shows it.', { value: 'code', isArgument: true }),
@@ -54,7 +55,7 @@ export const conditionOperations: readonly Operation[] = [
       const lines = conditions.flatMap(({ code, key, severity, since, clearedAt, interrupted, what }) => {
         const lastedMs = Math.max(0, Date.parse(clearedAt ?? '') - Date.parse(since ?? ''))
         return [
-          `${zonedTime(since ?? '')}  ${severity} ${code}${key === null ? '' : ` ${key}`}, for ${formatDuration(lastedMs)}${interrupted ? ', until the gateway stopped' : ''}`,
+          `${zonedTime(since ?? '')}  ${severity} ${code}${key === null ? '' : ` ${key}`}, for ${formatDuration(lastedMs)}${interrupted === null ? '' : `, until ${ends[interrupted]}`}`,
           `  ${what}`,
         ]
       })

@@ -99,7 +99,7 @@ test('what was open at a kill goes on after it with its first `since`, and what 
   expect(past.endOf(of)).toEqual({ at: killedAt, isSure: false })
   past.settle()
   expect(past.endOf(of)).toEqual({ at: killedAt, isSure: true })
-  const ended = { since, clearedAt: killedAt, interrupted: true }
+  const ended = { since, clearedAt: killedAt, interrupted: 'stop' }
   expect(past.past(9).conditions.toSorted((a, b) => a.code.localeCompare(b.code))).toMatchObject([
     { ...of, ...ended },
     { code: 'LAST_RUN_ENDED_UNCLEAN', ...ended },

@@ -80,9 +80,11 @@ export const pastConditionsSchema = record({
         clearedAt: timeOrNull().describe('When it was over.'),
         what: z.string().describe('What was wrong.'),
         interrupted: z
-          .boolean()
+          .enum(['stop', 'spool_lost'])
+          .nullable()
           .describe(
-            'The gateway stopped, or lost its spool, while it was open. It did not go on afterwards.',
+            'The gateway stopped, or lost its spool, while it was open, and it did not go on afterwards; ' +
+              'null: it was over.',
           ),
       }),
     )
