@@ -98,6 +98,8 @@ export function createAlertSender(
   let maybe = new Map<string, Reported>(stored?.maybe.map((one) => [nameOf(one), one]))
   /** Known from before a restart, and not seen open since. */
   let restored = new Set([...reported.keys(), ...maybe.keys()])
+  /** The same, until it is known whether they were over before they were open anew. */
+  const ofLastRun = new Set(restored)
   let limit = createAlertLimit(stored)
   let pending = stored?.pending ?? null
   let omitted = stored?.omitted ?? 0
@@ -128,7 +130,10 @@ export function createAlertSender(
       // That it fails itself it cannot be sent, and need not know afterwards.
       (one) => isWanted(one, filter) && !(one.code === 'ALERTS_FAILING' && one.key === name),
     )
-    for (const one of open) restored.delete(nameOf(one))
+    for (const one of open) {
+      restored.delete(nameOf(one))
+      forgetEnded(one, situation)
+    }
     noteMissing(open, now)
     const endedAt = (known: Reported) => endOf(known, situation, nowMs)
     const changes = changesOf(open, reported, { now, repeatMs, maybe, endedAt })
@@ -151,10 +156,21 @@ export function createAlertSender(
   function noteCompleteness(isComplete: boolean, nowMs: number): void {
     if (isComplete) {
       completeSince ??= nowMs
+      if (nowMs - completeSince >= restoredGraceMs) ofLastRun.clear()
       return
     }
     completeSince = null
     restored = new Set([...reported.keys(), ...maybe.keys()])
+  }
+
+  /** It was over while nothing could be sent, and is open anew: that is news. */
+  function forgetEnded(one: OpenCondition, { endOf: ended }: Situation): void {
+    if (!ofLastRun.has(nameOf(one))) return
+    const end = ended(one)
+    if (end === null || end === 'continues' || !end.isSure || end.at > one.since) return
+    ofLastRun.delete(nameOf(one))
+    for (const known of [reported, maybe])
+      if ((known.get(nameOf(one))?.since ?? Infinity) <= end.at) known.delete(nameOf(one))
   }
 
   function noteMissing(open: readonly OpenCondition[], now: number): void {

@@ -314,6 +314,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function stopping(reason: string): void {
+    // What was interrupted before, and does not hold at the end of a run in order, is over.
+    if (notReady === null) past.settle()
     isStopping = true
     notReady = `stopping: ${reason}`
     notify.stopping()

@@ -96,3 +96,38 @@ test('a loss of the spool is no stop: what was open goes on, and what was lost w
   expect(text).toMatch(/critical STORE_LOST, for [^,]*\n/)
   expect(text).not.toContain('until the gateway stopped')
 }, 60_000)
+
+test('what was over in between two restarts begins anew, and is sent again', async () => {
+  const folder = await newFolder()
+  const clock = createFastClock(20)
+  const receiver = await startHttpReceiver()
+  const alerts = `alerts: { wait: 1s, receivers: [{ name: chat, type: webhook, url: "${receiver.url}" }] }`
+  const start = (freeMin: string) =>
+    startPipeline({
+      folder,
+      clock,
+      config: configText({
+        spool: `{ path: ./spool, max_bytes: 32MiB, min_free_bytes: ${freeMin} }`,
+        more: alerts,
+      }),
+    })
+  const raised = () =>
+    receiver.requests
+      .flatMap(({ body }) => (JSON.parse(body) as AlertBody).changes)
+      .filter(({ kind, code }) => kind === 'raised' && code === 'DISK_LOW')
+  const first = await start('60TiB')
+  await first.until(() => first.events.some(({ kind }) => kind === 'alert_sent'))
+  expect(raised()).toHaveLength(1)
+  await first.gateway.stop('a restart')
+  const second = await start('1MiB')
+  // Its records are read, in which the condition waits to go on.
+  await second.until(() => second.events.some(({ kind }) => kind === 'ledger_opened'))
+  await second.gateway.stop('a restart')
+  const stoppedAt = clock.now()
+  const third = await start('60TiB')
+  await third.until(() => third.codes().includes('DISK_LOW'))
+  expect(Date.parse(third.condition('DISK_LOW')!.since)).toBeGreaterThanOrEqual(stoppedAt)
+  await third.until(() => raised().length === 2)
+  const { stdout } = await runCli(['conditions', 'list', '--socket', join(folder, 'spool.sock')])
+  expect(stdout.match(/critical DISK_LOW, for .*, until the gateway stopped/g)).toHaveLength(1)
+}, 60_000)

@@ -5,7 +5,7 @@
 //
 //   holds again within two minutes of being ready   it goes on, with its first `since`
 //   happened, and its time is not over              the same, at once: what is lost stays lost
-//   else                                            it is over, since the stop
+//   else, or not at the next stop                   it is over, since the stop
 //
 //   key  23 | number (6 bytes)   a condition that was cleared: at most `pastMax`, the oldest go
 //   key  24                      what is known, and until when
@@ -79,7 +79,7 @@ export type ConditionHistory = {
   interrupted(condition: StoredCondition): void
   /** Since when a condition that is raised was open before it was interrupted; null: it was not. */
   resumed(of: Named & { continues: string | null }): EpochMs | null
-  /** Those that are still interrupted are over. */
+  /** Those that are still interrupted are over, also those that are read only later. */
   settle(): void
   /** `isSure`: false while it may go on after a restart. Null: it is not known to have ended. */
   endOf(of: Named): { at: EpochMs; isSure: boolean } | null
@@ -126,6 +126,7 @@ export function createConditionHistory({
   const interrupted = new Map<string, Interrupted>()
   let isKnownChanged = false
   let isRead = false
+  let isSettled = false
   let isReading = false
   /** One at a time: what is read twice would be there twice. */
   let saving: Promise<void> = Promise.resolve()
@@ -142,10 +143,7 @@ export function createConditionHistory({
       const since = Math.min(own?.since ?? Infinity, before?.since ?? Infinity)
       return since === Infinity ? null : since
     },
-    settle() {
-      for (const one of interrupted.values()) add({ ...pastOf(one), number: next })
-      interrupted.clear()
-    },
+    settle,
     endOf(of) {
       const name = nameOf(of)
       const cut = interrupted.get(name)
@@ -191,6 +189,12 @@ export function createConditionHistory({
     },
   }
 
+  function settle(): void {
+    isSettled = true
+    for (const one of interrupted.values()) add({ ...pastOf(one), number: next })
+    interrupted.clear()
+  }
+
   function interrupt(condition: Interrupted): void {
     if (interrupted.size < openMax) interrupted.set(nameOf(condition), condition)
   }
@@ -200,6 +204,7 @@ export function createConditionHistory({
     for (const { interruptedAt, interrupted: by, ...one } of conditions)
       if (interruptedAt !== null || !register().resume(one))
         interrupt({ ...one, interruptedAt: interruptedAt ?? at, interrupted: by ?? 'stop' })
+    if (isSettled) settle()
   }
 
   function openNow(): z.infer<typeof openSchema> {
