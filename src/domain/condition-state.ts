@@ -112,8 +112,10 @@ export type StateFacts = {
     clockOffsetMs: number | null
     /** Access key that signed; null where it is not known. */
     accessKeyId: string | null
+    /** Between two probes. */
+    probeEveryMs: number
   }
-  WRAPPER_REFUSED: { provider: ProviderName; why: string; requestId: string | null }
+  WRAPPER_REFUSED: { provider: ProviderName; why: string; requestId: string | null; probeEveryMs: number }
   CREDENTIALS_MISSING: { provider: ProviderName; why: string }
   /** `expiresAt`: of the old credentials; null for never. */
   CREDENTIALS_STALE: { provider: ProviderName; why: string; expiresAt: EpochMs | null }

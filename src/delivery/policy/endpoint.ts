@@ -211,7 +211,8 @@ export function createEndpoint(
       probesFailed = 0
       opensAtMs = clock.monotonic() + retryInMs
     } else stayUnavailable(pass, pass.probe ? retryInMs : 0)
-    problem = { code: 'WRAPPER_REFUSED', provider, why: report.why, requestId: report.requestId }
+    const { why, requestId } = report
+    problem = { code: 'WRAPPER_REFUSED', provider, why, requestId, probeEveryMs: backoff.probeEveryMs }
     reported = 'answer'
   }
 
@@ -272,7 +273,8 @@ export function createEndpoint(
     opensAtMs = clock.monotonic() + retryInMs
     const { kind: _kind, ...facts } = report
     // Without credentials, the keyring says it.
-    problem = 'status' in facts ? { code: 'ENDPOINT_UNAUTHORIZED', provider, ...facts } : null
+    const { probeEveryMs } = backoff
+    problem = 'status' in facts ? { code: 'ENDPOINT_UNAUTHORIZED', provider, probeEveryMs, ...facts } : null
   }
 
   function setState(next: EndpointState, why: string): void {

@@ -2,7 +2,7 @@
 // stand still or are slow: slow-delivery-conditions.ts.
 
 import { zonedTime } from '../../std/clock.ts'
-import { plural } from '../../std/quantity.ts'
+import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import { heldReasons, type HeldReason } from '../../domain/held.ts'
 import type { StateFacts } from '../../domain/condition-state.ts'
@@ -47,12 +47,11 @@ export const deliveryConditions: ConditionTable<DeliveryCode> = {
     severity: 'error',
     stops: 'delivery',
     meaning: 'The service refuses the signature, the account or the time of the requests. Data is kept.',
-    act:
-      'Check the credentials, and that their account is registered. The gateway sends a probe every ten ' +
-      'minutes, or at once with `probe`.',
+    act: checkAccount('each `backoff.probe_every`'),
     showsNextTry: true,
-    cause: ({ provider, status, message, requestId, accessKeyId, clockOffsetMs }) => ({
+    cause: ({ provider, status, message, requestId, accessKeyId, clockOffsetMs, probeEveryMs }) => ({
       key: provider,
+      act: checkAccount(`every ${formatDuration(probeEveryMs)}`),
       what: `Cannot deliver${forProvider(provider)}: the service answers ${status}. Data is kept.`,
       why:
         `The cause is one of three: the signature (access key ${accessKeyId ?? 'unknown'}), ` +
@@ -132,12 +131,11 @@ export const deliveryConditions: ConditionTable<DeliveryCode> = {
     severity: 'error',
     stops: 'delivery',
     meaning: 'The service refuses every batch, independent of its content. Data is kept.',
-    act:
-      'Check delivery.base_url, delivery.mode, the provider key and recent changes of the mapping. ' +
-      'The gateway sends one request every ten minutes, or at once with `probe`.',
+    act: checkWrapper('each `backoff.probe_every`'),
     showsNextTry: true,
-    cause: ({ provider, why, requestId }) => ({
+    cause: ({ provider, why, requestId, probeEveryMs }) => ({
       key: provider,
+      act: checkWrapper(`every ${formatDuration(probeEveryMs)}`),
       what: `Cannot deliver${forProvider(provider)}: the service refuses every batch. Data is kept.`,
       why: `${sentence(why)} Last requestId: ${requestId ?? 'none'}.`,
     }),
@@ -157,6 +155,17 @@ export const deliveryConditions: ConditionTable<DeliveryCode> = {
     act: 'Keep the log and report it. Data is kept, and delivery continues.',
     quietMs: hourMs,
   },
+}
+
+function checkAccount(often: string): string {
+  return `Check the credentials, and that their account is registered. The gateway sends a probe ${often}, or at once with \`probe\`.`
+}
+
+function checkWrapper(often: string): string {
+  return (
+    'Check delivery.base_url, delivery.mode, the provider key and recent changes of the mapping. ' +
+    `The gateway sends one request ${often}, or at once with \`probe\`.`
+  )
 }
 
 /** Of some options only the restart puts a change in force. */

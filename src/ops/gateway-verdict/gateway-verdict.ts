@@ -47,6 +47,8 @@ export type VerdictSource = {
 
 /** Payloads that wait longer than this, while none is accepted, are not being delivered. */
 const waitsMs = 120_000
+/** Conditions that stop the delivery of a provider, in the sentence. */
+const namedMax = 3
 
 export function verdictOf(source: VerdictSource): VerdictView {
   const [verdict, cause] = causeOf(source)
@@ -84,8 +86,11 @@ function causeOf(source: VerdictSource): [Verdict, string] {
   if (holdReason !== null) return ['not_receiving', `Acknowledgements are held: ${holdReason}.`]
   const stopped = conditions.filter(({ stops }) => stops === 'delivery')
   const [first] = stopped
-  if (first !== undefined && stopsAll(stopped, source.providers))
-    return ['not_delivering', sentence(first.what)]
+  if (first !== undefined && stopsAll(stopped, source.providers)) {
+    const texts = stopped.slice(0, namedMax).map(({ what }) => sentence(what))
+    const more = stopped.length > namedMax ? ` (${namedMax} of ${stopped.length} conditions)` : ''
+    return ['not_delivering', `${[...new Set(texts)].join(' ')}${more}`]
+  }
   const waiting = waitingSince(source)
   const problems = conditions.filter(needsPerson)
   if (waiting !== null) {
