@@ -11,6 +11,7 @@ import type { ShelfName } from '../../src/domain/kept-store.ts'
 import { attemptsIn, type PayloadSettlement } from '../../src/domain/settlement.ts'
 import {
   formatKey,
+  keptKey,
   laneKey,
   numberOf,
   receiptKey,
@@ -23,8 +24,9 @@ import {
   tableRange,
   windowRecordKey,
 } from '../../src/spool/chunk-log/key-layout.ts'
-import type { Batch, PendingRun, SealLimits, SpoolOptions } from '../../src/spool/spool.ts'
-import { openExistingStore, openLevelStore, type Store } from '../../src/storage/storage.ts'
+import type { Batch, PendingRun, SealLimits, Spool, SpoolOptions } from '../../src/spool/spool.ts'
+import { openExistingStore, openLevelStore, type Store, type StoreOp } from '../../src/storage/storage.ts'
+import { eventually } from './eventually.ts'
 import {
   addDeadLetters,
   collect,
@@ -49,6 +51,19 @@ type One = {
   store: Store
   batches: Batch[]
   runs: (PendingRun | null)[]
+  /** What `remember` has read. */
+  remembered: Map<string, Buffer>
+}
+
+/** While nobody has the spool open. A key is flipped as `[number of the chunk, byte, bit]`. */
+type AtRest = {
+  damage?: string[]
+  remove?: string[]
+  putBack?: string[]
+  flipKeys?: [seq: number, byte: number, bit: number][]
+  /** Of the dead letters, in their order. */
+  removeLetters?: number[]
+  loseMark?: boolean
 }
 type PayloadText = string | ({ name: string; attempts?: number } & Parameters<typeof payloadNamed>[1])
 type KeptText = string | ({ name: string } & Parameters<typeof keptNamed>[1])
@@ -70,7 +85,7 @@ export async function startSpool(
 ) {
   const { changes = {}, lateBefore = 0 } = given ?? {}
   const isLate = (_provider: string, deviceTime: number) => deviceTime < lateBefore
-  const one = { batches: [], runs: [] } as unknown as One
+  const one = { batches: [], runs: [], remembered: new Map() } as unknown as One
   const openStore = async (path: string) => (one.store = await openLevelStore(path))
   one.w = await openSpoolWorld({ changes, isLate, openStore })
   return one
@@ -121,8 +136,51 @@ function keyOf(record: string): Buffer {
   if (kind === 'chunk') return seqKey(table.chunks, 1 as LaneId, Number(name))
   if (kind === 'window') return windowRecordKey(Number(name))
   if (kind === 'receipt') return receiptKey(Number(name))
+  if (kind === 'totals') return laneKey(table.totals, 1 as LaneId)
+  if (kind === 'batch') return seqKey(table.batches, 1 as LaneId, Number(name))
+  if (kind === 'kept') return keptKey('quarantine:default', Number(name))
   if (kind === 'receipts') return laneKey(table.totals, receiptTotalsLane)
   return kind === 'state' ? stateKey(name) : shelfKey(name as ShelfName)
+}
+
+async function changeAtRest(one: One, { loseMark = false, ...change }: AtRest): Promise<void> {
+  const { damage = [], remove = [], putBack = [], flipKeys = [], removeLetters = [] } = change
+  await one.w.spool.close()
+  if (loseMark) await rm(join(one.w.path, 'mark'))
+  const store = await openLevelStore(join(one.w.path, 'store'))
+  const ops: StoreOp[] = remove.map((record) => ({ type: 'del', key: keyOf(record) }))
+  for (const record of damage)
+    ops.push({ type: 'put', key: keyOf(record), value: flipLastByte((await store.get(keyOf(record)))!) })
+  for (const record of putBack)
+    ops.push({ type: 'put', key: keyOf(record), value: one.remembered.get(record)! })
+  for (const [seq, byte, bit] of flipKeys) {
+    const key = keyOf(`chunk ${seq}`)
+    const flipped = Buffer.from(key)
+    flipped[byte]! ^= bit
+    ops.push({ type: 'del', key }, { type: 'put', key: flipped, value: (await store.get(key))! })
+  }
+  const letters = await collect(store.pages(tableRange(table.deadLetters)))
+  for (const [index, [key]] of letters.flat().entries())
+    if (removeLetters.includes(index)) ops.push({ type: 'del', key })
+  await store.write(ops, { sync: true })
+  await store.close()
+  one.w = await one.w.reopen()
+}
+
+/** As delivery does: a lane without pending payloads is not sealed. */
+async function deliverPending(spool: Spool): Promise<string[]> {
+  const names: string[] = []
+  for (;;) {
+    const pending = spool.lanes().find((view) => view.pending > 0)
+    if (pending !== undefined) await spool.seal(pending.id, { payloadsMax: 1, bodyBytesMax: 1e9 })
+    const [batch] = spool.batches()
+    if (batch === undefined && pending === undefined) return names
+    if (batch === undefined) continue
+    const loaded = await spool.load(batch)
+    if (loaded.kind !== 'content') continue
+    names.push(...(await namesIn(spool, batch)))
+    await spool.settle(batch, { payloads: 'all delivered', requestId: null })
+  }
 }
 
 export const spoolWords = {
@@ -256,6 +314,21 @@ export const spoolWords = {
   /** A bit of the record flips while nobody has the spool open. */
   damage: async (one: One, record: string) =>
     void (one.w = await reopenTampered(one.w, keyOf(record), flipLastByte)),
+  atRest: changeAtRest,
+  /** A record of the closed spool as it is now, for `putBack`. */
+  remember: async (one: One, record: string) => {
+    const store = await storeOf(one)
+    one.remembered.set(record, (await store.get(keyOf(record)))!)
+    await store.close()
+    one.w = await one.w.reopen()
+  },
+  /** The audit reads the disk and rests between, and reports no end: so the disk gets time, too. */
+  audited: async ({ w }: One) => {
+    for (let n = 0; n < 20; n += 1) {
+      await w.clock.advance(100)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+  },
   /** While the spool is open. */
   damageNow: async ({ store }: One, record: string) => {
     const value = await store.get(keyOf(record))
@@ -318,6 +391,29 @@ export const spoolWords = {
   /** The next number of the first lane. */
   farBeyond: ({ w }: One, number: number) => expect(w.spool.lanes()[0]!.appended).toBeGreaterThan(number),
   deliver: async ({ w }: One, expected: string[]) => expect(await deliverAll(w.spool)).toEqual(expected),
+  deliverPending: async ({ w }: One, expected: string[]) =>
+    expect(await deliverPending(w.spool)).toEqual(expected),
+  /** Nothing is open, and the head of each lane is behind all gaps: else the lane would never be deleted. */
+  nothingLeft: ({ w }: One) => {
+    expect(w.spool.totals()).toMatchObject({ openBytes: 0 })
+    for (const view of w.spool.lanes()) {
+      expect(view).toMatchObject({ pending: 0, pendingBytes: 0, sealed: 0, sealedBytes: 0, open: 0 })
+      expect([view.sealSeq, view.settled]).toEqual([view.committedSeq, view.appended])
+    }
+  },
+  /** Nobody has the spool open then. */
+  noChunks: async (one: One) => {
+    const store = await storeOf(one)
+    expect((await collect(store.pages(tableRange(table.chunks)))).flat()).toEqual([])
+    await store.close()
+  },
+  isDamaged: ({ w }: One, payloads: number) => eventually(() => w.spool.totals().damaged === payloads),
+  /** Payloads in all events of these kinds. */
+  reported: ({ w }: One, [payloads, ...kinds]: [number, 'chunk_damaged', 'writes_missing'?]) => {
+    const events = kinds.flatMap((kind) => w.eventsOf(kind!))
+    expect(events.reduce((sum, event) => sum + event.payloads, 0)).toBe(payloads)
+  },
+  deliverAll: ({ w }: One) => deliverAll(w.spool),
   kept: async ({ w }: One, expected: Record<string, string[]>) => {
     for (const [place, names] of Object.entries(expected)) {
       const [shelf, device = null] = place.split(' of ')
