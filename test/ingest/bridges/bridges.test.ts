@@ -171,7 +171,7 @@ stepCases(import.meta.filename, start, {
       )
     await eventually(() => refused().length >= 5)
     // Each try waits as shortly as the first one.
-    expect(refused().every((event) => 'retryInMs' in event && Number(event.retryInMs) <= 100)).toBe(true)
+    expect(refused().every((event) => 'retryInMs' in event && event.retryInMs <= 100)).toBe(true)
     const again = await openScriptedBroker({ ...one.script, port })
     onTestFinished(() => again[Symbol.asyncDispose]())
   },
