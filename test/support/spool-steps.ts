@@ -386,6 +386,7 @@ export const spoolWords = {
     expect(batch.role).toMatchObject(role)
     expect(Object.fromEntries(attemptsIn(batch.role))).toEqual(attempts)
   },
+  lanesAtMost: ({ w }: One, most: number) => expect(w.spool.lanes().length).toBeLessThanOrEqual(most),
   firstLane: ({ w }: One, expected: object) => expect(w.spool.lanes()[0]).toMatchObject(expected),
   lastLane: ({ w }: One, expected: object) => expect(w.spool.lanes().at(-1)).toMatchObject(expected),
   /** The next number of the first lane. */
