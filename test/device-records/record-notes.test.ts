@@ -14,7 +14,7 @@ import { createFakeClock, type FakeClock } from '../support/fake-clock.ts'
 import { newFolder } from '../support/folders.ts'
 import { encodeEntries, uuidNamed } from '../support/ledger-world.ts'
 import { messageOf } from '../support/mapping-world.ts'
-import { stepCases } from '../support/step-cases.ts'
+import { stepCases, withTimes } from '../support/step-cases.ts'
 
 type Given = { devicesMax?: number; disk?: boolean; started?: boolean; aheadMs?: number } | undefined
 
@@ -74,14 +74,6 @@ async function send(world: World, sent: string | Sent): Promise<void> {
 }
 
 const asSent = (sent: string | Sent): Sent => (typeof sent === 'string' ? { device: sent } : sent)
-
-/** Of the whole value `{ ago: MS }` the time so long ago. */
-function withTimes(world: World, value: unknown): unknown {
-  if (Array.isArray(value)) return value.map((one) => withTimes(world, one))
-  if (typeof value !== 'object' || value === null) return value
-  if ('ago' in value) return world.clock.now() - Number(value.ago)
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withTimes(world, one)]))
-}
 
 async function storedRecords({ store }: World): Promise<number> {
   let count = 0
@@ -194,7 +186,7 @@ stepCases(import.meta.filename, start, {
     expect(await records.mute(device, { at, isLength: false })).toBe(1),
   view: (world: World, expected: Record<string, object>) => {
     for (const [device, of] of Object.entries(expected))
-      expect(world.records.find(device)[0], device).toMatchObject(withTimes(world, of) as object)
+      expect(world.records.find(device)[0], device).toMatchObject(withTimes(of, world.clock.now()) as object)
   },
   noView: ({ records }: World, device: string) => expect(records.find(device)).toEqual([]),
   devices: ({ records }: World, names: string[]) =>

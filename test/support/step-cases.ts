@@ -92,3 +92,11 @@ function valueOf(value: unknown): unknown {
 function matching(pattern: string): unknown {
   return expect.stringMatching(new RegExp(pattern, 's'))
 }
+
+/** Of each value `{ ago: MS }` the time so long before `nowMs`. */
+export function withTimes(value: unknown, nowMs: number): unknown {
+  if (Array.isArray(value)) return value.map((one) => withTimes(one, nowMs))
+  if (typeof value !== 'object' || value === null) return value
+  if ('ago' in value) return nowMs - Number(value.ago)
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withTimes(one, nowMs)]))
+}

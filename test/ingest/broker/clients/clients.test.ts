@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import type { StoredClient } from '../../../../src/ingest/broker/clients/changed-clients.ts'
 import { createClients, isShared } from '../../../../src/ingest/broker/clients/clients.ts'
 import type { GatewayEvent } from '../../../../src/domain/event.ts'
 import type { Sender } from '../../../../src/domain/message.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
 import { eventually } from '../../../support/eventually.ts'
+import { stepCases, withTimes } from '../../../support/step-cases.ts'
 import { openIngest, type IngestWorld, accessFor } from '../../../support/ingest-world.ts'
 import { openMapperOf, truckSource } from '../../../support/mapping-world.ts'
 import { auto } from '../../../support/memory-intake-spool.ts'
@@ -89,217 +91,141 @@ describe('a client id', () => {
   })
 })
 
-describe('what is known of clients', () => {
-  const dayMs = 86_400_000
+type Who = string | { client: string; identity?: string; address?: string; protocol?: string }
+type Refused = {
+  client?: string | null
+  identity?: string
+  userName?: string
+  address?: string | null
+  reason?: string
+  detail?: string
+}
+type Known = {
+  clock: ReturnType<typeof createFakeClock>
+  /** Of the clock of the clients. */
+  aheadMs: number
+  events: GatewayEvent[]
+  clients: ReturnType<typeof createClients>
+  stored: StoredClient[]
+  /** Of the last connection of each. */
+  senders: Map<string, Sender>
+}
 
-  function open() {
-    const clock = createFakeClock()
-    const events: GatewayEvent[] = []
-    const clients = createClients({ clock, emit: (event) => void events.push(event) })
-    return { clock, events, clients }
-  }
-  const senderOf = (clientId: string): Sender => ({
-    clientId,
-    userName: null,
-    certificateName: null,
-    identity: null,
+function begin(known: Known): void {
+  known.clients = createClients({
+    clock: { ...known.clock, now: () => known.clock.now() + known.aheadMs },
+    emit: (event) => void known.events.push(event),
   })
-  const fault = { reason: 'bad_credentials', detail: 'd.' }
+}
 
-  test('a device that comes back now and then shares its id with nobody', async () => {
-    const { clock, events, clients } = open()
-    for (let count = 0; count < 50; count += 1) {
-      clients.connected(senderOf('truck-7'), null)
-      await clock.advance(150_000)
-    }
-    expect(clients.takeOvers()).toBe(49)
-    expect(events.filter(({ kind }) => kind === 'client_id_shared')).toEqual([])
-  })
+function startKnown(): Known {
+  const known = {
+    clock: createFakeClock(),
+    aheadMs: 0,
+    events: [],
+    stored: [],
+    senders: new Map(),
+  } as unknown as Known
+  begin(known)
+  return known
+}
 
-  test('two that share an id do so since the first time, and no more ten minutes after the last one', async () => {
-    const { clock, events, clients } = open()
-    const shared = () => isShared(clients.find('truck-7')!, clock.now())
-    let first = 0
-    for (let count = 1; count <= 69; count += 1) {
-      await clock.advance(3000)
-      clients.connected(senderOf('truck-7'), null)
-      if (shared() && first === 0) first = clock.now()
-    }
-    expect(clients.find('truck-7')).toMatchObject({ sharedFirstAt: first, sharedAt: clock.now() })
-    expect(events.findLast(({ kind }) => kind === 'client_id_shared')).toMatchObject({ takeOvers: 68 })
-    await clock.advance(600_000)
-    expect(shared()).toBe(false)
-    for (let count = 1; count <= 6; count += 1) clients.connected(senderOf('truck-7'), null)
-    expect(clients.find('truck-7')).toMatchObject({ sharedFirstAt: clock.now() })
-  })
+function newSender(who: Who): Sender {
+  const { client, identity = null } = typeof who === 'string' ? { client: who } : who
+  return { clientId: client, userName: null, certificateName: null, identity }
+}
 
-  test('a client is refused since the first refusal behind its last connection', async () => {
-    const { clock, clients } = open()
-    const truck = senderOf('truck-7')
-    for (let round = 0; round < 2; round += 1) {
-      clients.connected(truck, null)
-      clients.ended(truck, false)
-      await clock.advance(60_000)
-      const from = clock.now()
-      for (let count = 0; count < 5; count += 1) {
-        clients.refused({ clientId: 'truck-7', address: '10.0.0.8' }, fault)
-        await clock.advance(60_000)
+const nameOf = ({ clientId, identity }: Sender) => `${clientId} ${identity}`
+const senderOf = ({ senders }: Known, who: Who) => senders.get(nameOf(newSender(who))) ?? newSender(who)
+
+function connect({ clients, senders }: Known, who: Who): void {
+  const { address = null, protocol } = typeof who === 'string' ? {} : who
+  const sender = newSender(who)
+  senders.set(nameOf(sender), sender)
+  clients.connected(sender, address, ...(protocol === undefined ? [] : [{ protocol }]))
+}
+
+const end = (known: Known, [who, isClean]: [Who, boolean]) =>
+  known.clients.ended(senderOf(known, who), isClean)
+
+function refuse({ clients }: Known, refused: Refused): void {
+  const { client = null, address = '10.0.0.8', reason = 'bad_credentials', detail = 'd.', ...more } = refused
+  clients.refused({ clientId: client, address, ...more }, { reason, detail })
+}
+
+const fault = { reason: 'bad_credentials', detail: 'd.' }
+const noted = (known: Known, value: object) =>
+  withTimes(value, known.clock.now() + known.aheadMs) as Record<string, unknown>
+
+stepCases(import.meta.filename, startKnown, {
+  connect,
+  end,
+  refuse,
+  /** `{n}` in the name counts up: they are refused, or connect and end. */
+  many: (
+    known: Known,
+    { name, times, isRefused = false }: { name: string; times: number; isRefused?: boolean },
+  ) => {
+    for (let n = 0; n < times; n += 1) {
+      const client = name.replace('{n}', `${n}`)
+      if (isRefused) refuse(known, { client })
+      else {
+        connect(known, client)
+        end(known, [client, true])
       }
-      expect(clients.find('truck-7')).toMatchObject({ refusedFirstAt: from, refusedAt: clock.now() - 60_000 })
     }
-  })
-
-  test('is bounded, and strangers that were refused displace no admitted client', () => {
-    const { clients } = open()
-    const truck = senderOf('truck-7')
-    clients.connected(truck, null)
-    clients.ended(truck, false)
-    for (let n = 0; n < 30_000; n += 1)
-      clients.refused({ clientId: `stranger-${n}`, address: '10.0.0.8' }, fault)
-    expect(clients.find('truck-7')).toMatchObject({ state: 'lost' })
-    expect(clients.find('stranger-0')).toBeNull()
-    expect(clients.withFaults(100_000)).toHaveLength(1000)
-    for (let n = 0; n < 30_000; n += 1) {
-      const one = senderOf(`other-${n}`)
-      clients.connected(one, null)
-      clients.ended(one, true)
-    }
-    expect(clients.find('truck-7')).toBeNull()
-    expect(clients.find('other-29999')).toMatchObject({ state: 'disconnected' })
-    expect(clients.find('other-9999')).toBeNull()
-    expect(clients.find('other-10000')).not.toBeNull()
-  })
-
-  test('outlives the process: what changed is given once, and restored as closed', async () => {
-    const { clock, clients } = open()
-    const truck = senderOf('truck-7')
-    clients.connected(truck, '10.0.0.7', { protocol: 'MQTT 3.1.1' })
-    clients.refused({ clientId: 'stranger', userName: 'truck-8', address: '10.0.0.8' }, fault)
-    clients.refused({ clientId: null, address: '10.0.0.9' }, { reason: 'tls_on_plain_port', detail: 't.' })
-    const changed = clients.takeChanged(2)
-    expect(changed.map(({ view }) => view?.clientId)).toEqual(['truck-7', 'stranger'])
-    const rest = clients.takeChanged(10)
-    expect(rest).toHaveLength(1)
-    expect(clients.takeChanged(10)).toEqual([])
-
-    await clock.advance(60_000)
-    const savedAt = clock.now()
-    const next = createClients({ clock, emit: () => undefined })
-    next.connected(truck, '10.0.0.77')
-    next.restore([...changed, ...rest].map(({ key, view }) => ({ key, view: view!, savedAt })))
-    expect(next.find('truck-7')).toMatchObject({ state: 'connected', address: '10.0.0.77' })
-    expect(next.find('stranger')).toMatchObject({ state: 'refused', userName: 'truck-8', fault })
-    expect(next.findAddress('10.0.0.9')).toMatchObject({
-      clientId: '',
-      fault: { reason: 'tls_on_plain_port' },
-    })
-
-    const later = createClients({ clock, emit: () => undefined })
-    later.restore([...changed, ...rest].map(({ key, view }) => ({ key, view: view!, savedAt })))
-    expect(later.find('truck-7')).toMatchObject({
-      state: 'disconnected',
-      since: savedAt,
-      address: '10.0.0.7',
-    })
-    // A client that was restored is removed from the disk when it is forgotten.
+  },
+  messageRefused: (known: Known, who: Who) => known.clients.messageRefused(senderOf(known, who), fault),
+  unnamed: (known: Known, who: Who) =>
+    known.clients.unnamed(senderOf(known, who), {
+      topic: 't',
+      source: null,
+      became: 'dead',
+      reason: 'NO_SOURCE',
+      detail: '',
+    }),
+  pass: ({ clock }: Known, ms: number) => clock.advance(ms),
+  clockStepped: (known: Known, byMs: number) => {
+    known.aheadMs += byMs
+    known.clients.clockStepped(byMs)
+  },
+  /** What changed goes to the disk, at most so many; the client ids of it. */
+  save: (known: Known, { most, clients }: { most: number; clients: string[] }) => {
+    const changed = known.clients.takeChanged(most)
+    expect(changed.map(({ view }) => view?.clientId).toSorted()).toEqual(clients.toSorted())
+    const savedAt = known.clock.now() + known.aheadMs
+    for (const { key, view } of changed) if (view !== null) known.stored.push({ key, view, savedAt })
+  },
+  changed: ({ clients }: Known, names: string[]) =>
+    expect(clients.takeChanged(100).map(({ key }) => key)).toEqual(names),
+  goneFromDisk: ({ clients }: Known, count: number) =>
+    expect(clients.takeChanged(100).map(({ view }) => view)).toEqual(Array<null>(count).fill(null)),
+  next: begin,
+  restore: ({ clients, stored }: Known) => clients.restore(stored),
+  forgetAll: async ({ clients, clock }: Known) => {
     await clock.advance(1)
-    later.forgetBefore(clock.now())
-    expect(later.takeChanged(10).map(({ view }) => view)).toEqual([null, null, null])
-  })
-
-  test('goes with a step of the clock where this process noted it, and stays as another one noted it', async () => {
-    const { clock, clients: before } = open()
-    before.refused({ clientId: 'truck-6', address: '10.0.0.6' }, fault)
-    const earlierAt = clock.now()
-    const stored = before.takeChanged(1).map(({ key, view }) => ({ key, view: view!, savedAt: earlierAt }))
-    await clock.advance(60_000)
-
-    let aheadMs = 0
-    const now = () => clock.now() + aheadMs
-    const clients = createClients({ clock: { ...clock, now }, emit: () => undefined })
-    clients.restore(stored)
-    const truck = senderOf('truck-7')
-    clients.connected(truck, null)
-    const connectedAt = now()
-    await clock.advance(1000)
-    clients.messageRefused(truck, fault)
-    const message = { topic: 't', source: null, became: 'dead', reason: 'NO_SOURCE', detail: '' } as const
-    clients.unnamed(truck, message)
-    clients.refused({ clientId: 'truck-8', address: '10.0.0.8' }, fault)
-    const notedAt = now()
-    clients.takeChanged(10)
-
-    for (const byMs of [-dayMs, 3 * dayMs]) {
-      aheadMs += byMs
-      clients.clockStepped(byMs)
-      expect(clients.find('truck-7')).toMatchObject({
-        since: connectedAt + aheadMs,
-        messageRefusedAt: notedAt + aheadMs,
-        fault: { at: notedAt + aheadMs },
-        unnamed: { firstAt: notedAt + aheadMs, at: notedAt + aheadMs },
-        refusedAt: null,
-      })
-      expect(clients.find('truck-8')).toMatchObject({
-        since: notedAt + aheadMs,
-        refusedAt: notedAt + aheadMs,
-      })
-      expect(clients.find('truck-6')).toMatchObject({ since: earlierAt, refusedAt: earlierAt })
-      expect(clients.takeChanged(10).map(({ key }) => key)).toEqual(['truck-7', 'truck-8'])
+    clients.forgetBefore(clock.now())
+  },
+  find: (known: Known, expected: Record<string, object | null>) => {
+    for (const [who, of] of Object.entries(expected)) {
+      const [client = '', identity] = who.split(' of ')
+      const found = known.clients.find(client, ...(identity === undefined ? [] : [identity]))
+      if (of === null) expect(found, who).toBeNull()
+      else expect(found, who).toMatchObject(noted(known, of))
     }
-  })
-
-  test('an anonymous client that comes with the id of a connected one is refused, and that one says who it was', () => {
-    const { clients } = open()
-    clients.connected({ ...senderOf('truck-7'), identity: 'user-7' }, null)
-    expect(clients.mayConnect('truck-7', null)).toBe(false)
-    const refused = { clientId: 'truck-7', identity: null, address: '10.0.0.8' }
-    clients.refused(refused, { reason: 'client_id_in_use', detail: 'd.' })
-    expect(clients.find('truck-7')).toMatchObject({
-      state: 'connected',
-      refusedAt: null,
-      fault: { detail: 'd. Another client came with it from 10.0.0.8.' },
-    })
-  })
-
-  test('two identities with one client id are two clients, also after a restart', () => {
-    const { clients } = open()
-    const senderOfUser = (identity: string) => ({ ...senderOf('truck-7'), identity })
-    const [own, other] = [senderOfUser('user-7'), senderOfUser('user-8')]
-    clients.connected(other, '10.0.0.8')
-    expect(clients.mayConnect('truck-7', 'user-7')).toBe(true)
-    clients.refused({ clientId: 'truck-7', identity: 'user-7', address: '10.0.0.7' }, fault)
-    clients.connected(own, '10.0.0.7')
-    clients.messageRefused(own, fault)
-    clients.ended(other, true)
-    const expectBoth = (found: typeof clients, states: [string, string]) => {
-      expect(found.find('truck-7', 'user-7')).toMatchObject({ state: states[0], address: '10.0.0.7' })
-      expect(found.find('truck-7', 'user-8')).toMatchObject({
-        state: states[1],
-        address: '10.0.0.8',
-        fault: null,
-      })
-    }
-    expectBoth(clients, ['connected', 'disconnected'])
-    expect(clients.takeOvers()).toBe(0)
-    const stored = clients.takeChanged(10).map(({ key, view }) => ({ key, view: view!, savedAt: 0 }))
-    const { clients: next } = open()
-    next.restore(stored)
-    expectBoth(next, ['disconnected', 'disconnected'])
-    // Neither takes the record of the other one.
-    next.connected(own, '10.0.0.7')
-    expectBoth(next, ['connected', 'disconnected'])
-  })
-
-  test('an admitted client that is refused later says so, until it connects again', () => {
-    const { clients } = open()
-    const truck = senderOf('truck-7')
-    clients.connected(truck, null)
-    clients.refused({ clientId: 'truck-7', address: null }, { reason: 'client_id_in_use', detail: 'd.' })
-    expect(clients.find('truck-7')).toMatchObject({ state: 'connected', refusedAt: null })
-    clients.ended(truck, false)
-    clients.refused({ clientId: 'truck-7', address: null }, fault)
-    expect(clients.find('truck-7')).toMatchObject({ state: 'lost', refusedAt: expect.any(Number) as number })
-    clients.connected(truck, null)
-    expect(clients.find('truck-7')).toMatchObject({ refusedAt: null })
-  })
+  },
+  findAddress: ({ clients }: Known, [address, expected]: [string, object]) =>
+    expect(clients.findAddress(address)).toMatchObject(expected),
+  isShared: ({ clients, clock }: Known, [client, shared]: [string, boolean]) =>
+    expect(isShared(clients.find(client)!, clock.now())).toBe(shared),
+  mayConnect: ({ clients }: Known, [client, identity, may]: [string, string | null, boolean]) =>
+    expect(clients.mayConnect(client, identity)).toBe(may),
+  takeOvers: ({ clients }: Known, count: number) => expect(clients.takeOvers()).toBe(count),
+  withFaults: ({ clients }: Known, count: number) => expect(clients.withFaults(100_000)).toHaveLength(count),
+  /** The last one says so many; `null`: there is none. */
+  sharedEvent: ({ events }: Known, takeOvers: number | null) => {
+    const last = events.findLast(({ kind }) => kind === 'client_id_shared')
+    if (takeOvers === null) expect(last).toBeUndefined()
+    else expect(last).toMatchObject({ takeOvers })
+  },
 })
