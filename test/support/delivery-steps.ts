@@ -28,7 +28,13 @@ type Answer =
   | { once: Answer; again: Answer }
   /** With a payload of such a name, or of a name that begins so. */
   | { named: string; answer: Answer; others?: Answer }
+  /** With this payload, or one of which the name ends with a number that leaves this rest. */
+  | { exactly: string; answer: Answer; others?: Answer }
+  | { every: number; rest: number; answer: Answer; others?: Answer }
   | { provider: string; answer: Answer; others?: Answer }
+  | { largerThan: number; answer: Answer; others?: Answer }
+  /** By the operation. */
+  | { single: Answer; batch: Answer }
   /** A batch that is held. */
   | { held: Answer; others?: Answer }
   /** The first payload of a batch is accepted, and no other is named. */
@@ -94,6 +100,20 @@ function scriptOf(one: World, answer: Answer): Script {
     const has = ({ payloadIds }: Received) => payloadIds.some((id) => nameOf(id).startsWith(answer.named))
     return where(one, has, answer.answer, answer.others)
   }
+  if ('exactly' in answer) {
+    const { payloadId } = payloadNamed(answer.exactly)
+    const has = ({ payloadIds }: Received) => payloadIds.includes(payloadId)
+    return where(one, has, answer.answer, answer.others)
+  }
+  if ('every' in answer) {
+    const numberOf = (id: string) => Number(/\d+$/.exec(one.names.get(id) ?? '')?.[0])
+    const has = ({ payloadIds }: Received) =>
+      payloadIds.some((id) => numberOf(id) % answer.every === answer.rest)
+    return where(one, has, answer.answer, answer.others)
+  }
+  if ('largerThan' in answer)
+    return where(one, ({ body }) => body.length > answer.largerThan, answer.answer, answer.others)
+  if ('single' in answer) return where(one, ({ single }) => single, answer.single, answer.batch)
   if ('provider' in answer) {
     const isOf = ({ headers }: Received) => headers['x-provider-key'] === answer.provider
     return where(one, isOf, answer.answer, answer.others)
@@ -367,6 +387,24 @@ export const deliveryWords = {
     const letters = await collect(one.w.spool.deadLetters({ limit: 100 }))
     expect(letters.map(({ deadLetter }) => one.names.get(deadLetter.payloadId ?? ''))).toEqual(names)
   },
+  deadLetter: async (one: World, expected: object) => {
+    const [letter] = await collect(one.w.spool.deadLetters({ limit: 1 }))
+    expect(letter?.deadLetter).toMatchObject(expected)
+  },
+  /** Requests by the operation for one payload; beside those and the first one of each batch, at most so many others. */
+  cost: ({ w }: World, { singles, othersMost }: { singles: number; othersMost: number }) => {
+    const { received } = w.service
+    expect(received.filter(({ single }) => single)).toHaveLength(singles)
+    const others = received.length - singles - w.ofKind('batch_sealed').length
+    expect(others).toBeLessThanOrEqual(othersMost)
+  },
+  /** Requests with larger bodies since the last `mark`. */
+  sentLarger: ({ w, marked }: World, [bytes, amount]: [number, Amount]) =>
+    isAmount(
+      'larger',
+      w.service.received.slice(marked.sent).filter(({ body }) => body.length > bytes).length,
+      amount,
+    ),
   mark: (one: World) => {
     one.marked = { sent: one.w.service.received.length, delivered: one.w.spool.totals().delivered }
   },

@@ -4,7 +4,7 @@
 import { deliveryWords, startDelivery } from '../../support/delivery-steps.ts'
 import { stepCases } from '../../support/step-cases.ts'
 
-const files = ['batches', 'outages', 'standstill', 'forbidden', 'operator-acts', 'returns']
+const files = ['batches', 'outages', 'standstill', 'forbidden', 'refusals', 'operator-acts', 'returns']
 
 stepCases(
   import.meta.filename,
