@@ -9,11 +9,21 @@ import type { GatewayEvent } from '../../src/domain/event.ts'
 import type { HeldReason } from '../../src/domain/held.ts'
 import type { LaneId, ProviderName } from '../../src/domain/ids.ts'
 import { decodeReceipt } from '../../src/receipts/receipts.ts'
+import { GatewayError } from '../../src/std/gateway-error.ts'
 import type { Batch } from '../../src/spool/spool.ts'
 import { createDeliveryWorld, type DeliveryWorld } from './delivery-world.ts'
-import { collect } from './open-spool.ts'
-import { acceptAll, breakdown, failAll, type Received, type Reply, type Script } from './scripted-service.ts'
-import { payloadNamed } from './spool-world.ts'
+import { collect, ended } from './open-spool.ts'
+import {
+  acceptAll,
+  breakdown,
+  failAll,
+  remembering,
+  type Received,
+  type Reply,
+  type repeatModes,
+  type Script,
+} from './scripted-service.ts'
+import { deadLetterNamed, exchangeOf, payloadNamed } from './spool-world.ts'
 
 /** A number is a status; `fail`: each payload fails with this type. */
 type Plain =
@@ -37,6 +47,8 @@ type Answer =
   | { single: Answer; batch: Answer }
   /** A batch that is held. */
   | { held: Answer; others?: Answer }
+  /** Payloads whose names begin so fail, the others of the batch are accepted. */
+  | { failing: string; as: string }
   /** The first payload of a batch is accepted, and no other is named. */
   | { acceptsFirstOnly: true }
   /** With the time of a clock that is so far ahead. */
@@ -46,6 +58,10 @@ type Given =
   | (Omit<NonNullable<Parameters<typeof createDeliveryWorld>[0]>, 'script' | 'startNow'> & {
       service?: Answer
       start?: boolean
+      /** What the service does with a batchId that it knows, whatever it answers others. */
+      remembers?: (typeof repeatModes)[number]
+      /** The delays of each type of error. */
+      retries?: Record<string, number[]>
     })
   | undefined
 
@@ -54,6 +70,8 @@ type World = {
   given: Given
   names: Map<string, string>
   held: Batch[]
+  /** What the service answers requests that it does not remember. */
+  script: Script
   /** What was sent and delivered at the last `mark`. */
   marked: { sent: number; delivered: number }
   returning: { confirm: () => void; returned: Promise<number> } | null
@@ -122,6 +140,12 @@ function scriptOf(one: World, answer: Answer): Script {
     const isHeld = ({ batchId }: Received) => one.held.some((batch) => batch.batchId === batchId)
     return where(one, isHeld, answer.held, answer.others)
   }
+  if ('failing' in answer)
+    return ({ payloadIds }) => {
+      const isFailing = (id: string) => one.names.get(id)?.startsWith(answer.failing) === true
+      const failed = payloadIds.filter(isFailing).map((payloadId) => ({ payloadId, errorType: answer.as }))
+      return breakdown({ accepted: payloadIds.filter((id) => !isFailing(id)), failed })
+    }
   if ('acceptsFirstOnly' in answer)
     return ({ payloadIds }) => breakdown({ accepted: payloadIds.slice(0, 1), failed: [] })
   if ('aheadMs' in answer) {
@@ -146,11 +170,18 @@ function where(
 }
 
 async function openWorld(one: World): Promise<void> {
-  const { service = 'accept', start = true, ...options } = one.given ?? {}
-  const world = await createDeliveryWorld({ ...options, startNow: false })
+  const { service = 'accept', start = true, remembers, retries, provider = {}, ...options } = one.given ?? {}
+  const retryRules = retries && { retryRules: new Map(Object.entries(retries)) }
+  const world = await createDeliveryWorld({
+    ...options,
+    provider: { ...provider, ...retryRules },
+    startNow: false,
+  })
   onTestFinished(() => world.end())
   one.w = world
-  world.service.answer(scriptOf(one, service))
+  one.script = scriptOf(one, service)
+  const script: Script = (...received) => one.script(...received)
+  world.service.answer(remembers === undefined ? script : remembering(remembers, script))
   if (start) world.delivery.start()
 }
 
@@ -213,7 +244,9 @@ export const deliveryWords = {
     const names = Array.from({ length: count }, (_, index) => `${name}-${index}`)
     for (let at = 0; at < count; at += per) await publish(one, names.slice(at, at + per))
   },
-  answer: (one: World, answer: Answer) => one.w.service.answer(scriptOf(one, answer)),
+  answer: (one: World, answer: Answer) => {
+    one.script = scriptOf(one, answer)
+  },
   start: ({ w }: World) => w.delivery.start(),
   stop: ({ w }: World) => w.delivery.stop(AbortSignal.abort()),
   pass: ({ w }: World, ms: number) => w.pass(ms),
@@ -244,6 +277,46 @@ export const deliveryWords = {
   /** Lets everything that needs no time end, also while writes wait. */
   settleDown: async ({ w }: World) => {
     for (let turn = 0; turn < 100; turn += 1) await w.clock.advance(0)
+  },
+
+  fillDeadLetters: async ({ w: { spool } }: World) => {
+    for (let n = 0; !spool.deadLettersFull() && n < 1000; n += 1) {
+      spool.addDeadLetter({ ...deadLetterNamed(`${n}`).deadLetter, detail: 'x'.repeat(1000) + n })
+      expect(await ended(spool)).toBeNull()
+    }
+    expect(spool.deadLettersFull()).toBe(true)
+  },
+  makeRoom: async ({ w: { spool } }: World) => {
+    const letters = await collect(spool.deadLetters({ limit: 10_000, stage: 'mapping' }))
+    await spool.exchange(exchangeOf({ take: letters.map(({ id }) => id) }))
+    expect(spool.deadLettersFull()).toBe(false)
+  },
+  /** The process ends with the next answer: its settle is not written. */
+  endsAtSettle: ({ w }: World) => {
+    const closed = new GatewayError('SPOOL_CLOSED', { what: 'Not written.', why: 'The end.', act: 'none' })
+    w.spool.settle = () => Promise.reject(closed)
+  },
+  /** Batches of 24 KB of this provider until it stands still because the dead letters are full. */
+  publishUntilFull: async (one: World, provider: string) => {
+    const isFull = () => one.w.states('DELIVERY_STALLED').some(({ reason }) => reason === 'dead_letters_full')
+    for (let n = 0; n < 2000 && !isFull(); n += 1) {
+      await publish(
+        one,
+        ['a', 'b', 'c'].map((name) => `${name}${n}${'x'.repeat(8000)}`),
+        provider,
+      )
+      await one.w.pass(1100)
+    }
+    expect(isFull()).toBe(true)
+  },
+  /** Bytes in lanes of retries. */
+  retryBytes: ({ w }: World, amount: Amount) => {
+    const lanes = w.spool.lanes().filter(({ role }) => role.kind === 'retry')
+    isAmount(
+      'bytes',
+      lanes.reduce((sum, { pendingBytes, sealedBytes }) => sum + pendingBytes + sealedBytes, 0),
+      amount,
+    )
   },
 
   // ---- what an operator does with batches
@@ -449,6 +522,11 @@ export const deliveryWords = {
       const { timestamp } = JSON.parse(body.toString('utf8')) as { timestamp: number }
       expect(Math.abs(timestamp - w.clock.now() - aheadMs)).toBeLessThan(5000)
     }
+  },
+  /** No batchId was sent twice. */
+  noneTwice: ({ w }: World) => {
+    const ids = w.service.received.filter(({ single }) => !single).map(({ batchId }) => batchId)
+    expect(new Set(ids).size).toBe(ids.length)
   },
   hanging: ({ w }: World, count: number) => expect(w.service.hanging()).toBe(count),
   openRequests: ({ w }: World, count: number) => expect(w.service.open()).toBe(count),
