@@ -21,6 +21,9 @@ const first = [
   'test/ingest/mqtt/sessions.test.ts',
   // Their rows are in YAML beside them: vitest takes small files for quick ones.
   'test/ingest/broker/device-stories.test.ts',
+  'test/promises/vehicles-of-one-message.test.ts',
+  'test/delivery/stories/stories.test.ts',
+  'test/ingest/bridges/bridges.test.ts',
   'test/ops/http/request-rights/login.test.ts',
   'test/cli/command-cases.test.ts',
   'test/config/config-cases.test.ts',
