@@ -192,7 +192,7 @@ stepCases(import.meta.filename, startKnown, {
   /** What changed goes to the disk, at most so many; the client ids of it. */
   save: (known: Known, { most, clients }: { most: number; clients: string[] }) => {
     const changed = known.clients.takeChanged(most)
-    expect(changed.map(({ view }) => view?.clientId).toSorted()).toEqual(clients.toSorted())
+    expect(changed.map(({ view }) => view?.clientId ?? 'none').toSorted()).toEqual(clients.toSorted())
     const savedAt = known.clock.now() + known.aheadMs
     for (const { key, view } of changed) if (view !== null) known.stored.push({ key, view, savedAt })
   },
