@@ -14,6 +14,10 @@ export const deviceStates = {
     words: 'refused',
     meaning: 'Devices whose last CONNECT was refused, or whose messages a rule refuses.',
   },
+  waiting: {
+    words: 'waiting',
+    meaning: 'Devices whose messages the gateway holds without an acknowledgement, because a store is full.',
+  },
   repeating: {
     words: 'repeating',
     meaning: 'Devices that send, and bring nothing new: each message is a duplicate.',
@@ -70,6 +74,8 @@ export const deviceOrderNames = Object.keys(deviceOrders) as DeviceOrder[]
 /** What the state of a device that sent follows from. */
 export type DeviceFacts = {
   isRefused: boolean
+  /** Its messages wait for room in a store: it can send nothing. */
+  isWaiting: boolean
   isSilent: boolean
   /** Its silence is no problem now: a person or the device table says so. */
   isMuted: boolean
@@ -101,6 +107,7 @@ const refusedMs = 600_000
 
 export function deviceStateOf(facts: DeviceFacts): DeviceState {
   if (facts.isRefused) return 'refused'
+  if (facts.isWaiting) return 'waiting'
   // Before what may follow from it: its client does not get in.
   if (facts.isIdShared) return 'id_shared'
   if (facts.isSilent) return facts.isMuted ? 'muted' : 'silent'

@@ -108,6 +108,7 @@ export {
 export { isShared, type ClientView } from './broker/clients/clients.ts'
 export type { ReasonCount } from './intake/reason-counter.ts'
 export { createTaps } from './intake/message-tap.ts'
+export type { StoreWait } from './intake/store-backpressure.ts'
 export type { TapEntry, Taps } from './intake/message-tap.ts'
 export type { MessageSourceStatus } from './message-sources/message-sources.ts'
 
@@ -158,7 +159,7 @@ export type Ingest = {
   custody(): CustodyView | null
   states(): Iterable<State>
   /** What is known of the clients, by their ids. */
-  readonly clients: Broker['clients'] & Pick<Access, 'isUser'>
+  readonly clients: Broker['clients'] & Pick<Access, 'isUser'> & Pick<Intake, 'waitOf'>
   /** The addresses in use, as URLs; with the port that the system chose where the config has 0. */
   addresses(): readonly string[]
   /** It has listeners, and none of them is open, and no bridge is connected: no message can come. */
@@ -341,7 +342,7 @@ export async function createIngest(deps: IngestDeps, first: IngestOptions): Prom
       }
       for (const one of [...listeners, sources, custody]) if (one !== null) yield* one.states()
     },
-    clients: { ...broker.clients, isUser: access.isUser },
+    clients: { ...broker.clients, isUser: access.isUser, waitOf: intake.waitOf },
     addresses: () => listeners.filter((one) => one.isOpen()).map((one) => one.url()),
   }
 }

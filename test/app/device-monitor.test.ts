@@ -50,6 +50,7 @@ function world({ by = null, silences = null, families }: Options = {}) {
       withoutDevice: () => [],
       findUser: () => null,
       isUser: () => false,
+      waitOf: () => null,
     },
     silences,
   )

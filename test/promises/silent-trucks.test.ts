@@ -9,7 +9,7 @@ import { startHttpReceiver } from '../support/alert-world.ts'
 import { runCli } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
 import { createFastClock } from '../support/fast-clock.ts'
-import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
+import { roundTrip, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
 
 /** A minute of the gateway passes in three seconds. */
 const factor = 20
@@ -136,5 +136,46 @@ ops: { listen: "127.0.0.1:0", silence: { device_after: 1m } }
     expect(pipeline.condition('MAPPING_STALE')?.why).toContain('a date such as 2026-12-24')
     await table('')
     await pipeline.until(() => silent().startsWith('3 devices'))
+  },
+)
+
+test(
+  'a truck whose message waits for room among the dead letters is not silent: the gateway holds it',
+  { timeout: 90_000 },
+  async () => {
+    const pipeline = await startPipeline({
+      clock: createFastClock(factor),
+      config: (baseUrl) => `
+ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources: [{ name: trucks, topic: "telemetry/v1/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }]
+spool: { path: ./spool, max_bytes: 32MiB, min_free_bytes: 1MiB, dead_letters: { max_bytes: 1MiB } }
+delivery: { base_url: "${baseUrl}", batch: { linger: 5s } }
+ops: { listen: "127.0.0.1:0", silence: { device_after: 1m } }
+`,
+    })
+    const cli = (...words: string[]) =>
+      runCli(['devices', ...words, '--socket', join(pipeline.folder, 'spool.sock')])
+    const sending = await sendingTrucks(pipeline, ['TRK-1', 'TRK-2'])
+    const held = await pipeline.device('TRK-9')
+    for (let beat = 1; beat <= 10; beat += 1) {
+      const payload = JSON.stringify({ lat: 48 + beat / 1e4, lon: 12 })
+      held.publish({ topic: topicOf('TRK-9'), payload, messageId: beat })
+      await held.acked(beat)
+    }
+    for (let sent = 1; !pipeline.status().spool.deadLettersFull; sent += 1) {
+      held.publish({ topic: topicOf('TRK-9'), payload: 'x'.repeat(4000) + sent, messageId: sent })
+      if (sent % 20 === 0) await roundTrip(held)
+      expect(sent).toBeLessThan(2000)
+    }
+    held.publish({ topic: topicOf('TRK-9'), payload: 'waits', messageId: 2000 })
+    await pipeline.until(() => (pipeline.status().devices?.waiting ?? 0) === 1)
+    // It falls silent later, and is called so: the time of the other one would be over.
+    sending.delete('TRK-2')
+    const silences = () => pipeline.status().conditions.filter(({ code }) => code === 'DEVICE_SILENT')
+    await pipeline.until(() => silences().length > 0)
+    expect(silences()[0]?.what).toMatch(/^1 device is silent: "TRK-2"/)
+    const shown = (await cli('show', 'TRK-9')).stdout
+    expect(shown).toContain('waiting')
+    expect(shown).toContain('Its messages wait without an acknowledgement: the store of dead letters')
   },
 )

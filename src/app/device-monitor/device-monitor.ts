@@ -167,7 +167,9 @@ export function createDeviceMonitor({ clock, ourTime, records, active }: Deps): 
         if (record.lastSeen !== null) counted.seen += 1
         unmapped.add(record)
         repeating.add(record)
-        watched?.add(mutedUntil === record.mutedUntil ? record : { ...record, mutedUntil })
+        // The gateway holds it: its silence is not its own.
+        if (state !== 'waiting')
+          watched?.add(mutedUntil === record.mutedUntil ? record : { ...record, mutedUntil })
       }
       if (++count % sliceDevices === 0) await turn()
       if (stopped) return

@@ -4,13 +4,19 @@ import { isoTime, isoTimeOrNull, zonedTime, type EpochMs } from '../../std/clock
 import { formatAgo, formatDuration, plural } from '../../std/quantity.ts'
 import { assertNever } from '../../std/assert.ts'
 import { bounded, quote } from '../../std/quote.ts'
+import { keptStores } from '../../domain/kept-store.ts'
 import { deviceStateOf, type DeviceState } from '../../domain/device-state.ts'
 import type { DeviceRecordView, Loss, Repeating, Standing } from '../../device-records/device-records.ts'
-import { isShared, type ClientView } from '../../ingest/ingest.ts'
+import { isShared, type ClientView, type StoreWait } from '../../ingest/ingest.ts'
 import type { DeviceView } from '../../ops/ops.ts'
 
 /** `topics`: those that sources take, for messages that none took. */
-type Known = { client: ClientView | null; topics: readonly string[]; now: EpochMs }
+type Known = {
+  client: ClientView | null
+  wait: StoreWait | null
+  topics: readonly string[]
+  now: EpochMs
+}
 /** `mutedUntil`: as the answer has it; null where its silence counts. */
 type Found = Known & { record: DeviceRecordView | null } & Partial<Pick<DeviceView, 'mutedUntil' | 'mutedBy'>>
 type State = Pick<DeviceView, 'state' | 'since' | 'why'>
@@ -23,26 +29,33 @@ const topicLengthMax = 120
 export function deviceState(
   record: Standing | null,
   client: ClientView | null,
-  { isMuted, now }: { isMuted: boolean; now: EpochMs },
+  { isMuted, isWaiting, now }: { isMuted: boolean; isWaiting: boolean; now: EpochMs },
 ): DeviceState {
   const isRefusedNow = client !== null && isRefused(client, record?.lastSeen ?? null)
   if (record !== null && record.lastSeen !== null)
     return deviceStateOf({
       ...record,
       isRefused: isRefusedNow,
+      isWaiting,
       isMuted,
       isLost: record.loss !== null,
       isIdShared: client !== null && isShared(client, now),
     })
   if (isRefusedNow) return 'refused'
+  if (isWaiting) return 'waiting'
   return (client?.unnamed ?? null) === null ? 'never_sent' : 'not_mapped'
 }
 
 export function stateOf({ record, mutedUntil = null, mutedBy = null, ...known }: Found): State {
-  const { client, now } = known
+  const { client, wait, now } = known
   const lastAt = record?.lastSeen ?? null
-  const state = deviceState(record, client, { isMuted: mutedUntil !== null, now })
+  const state = deviceState(record, client, {
+    isMuted: mutedUntil !== null,
+    isWaiting: wait !== null,
+    now,
+  })
   if (state === 'refused') return refusedState(client!, lastAt, now)
+  if (state === 'waiting') return waitingState(wait!)
   if (record === null || lastAt === null)
     return withoutRecord('The device table has it, and no message of it has come.', known)
   const { loss } = record
@@ -84,6 +97,14 @@ export function stateOf({ record, mutedUntil = null, mutedBy = null, ...known }:
   }
 }
 
+/** It may send more, and the gateway does not read it, or holds what it reads. */
+function waitingState({ store, since }: StoreWait): State {
+  const why =
+    `Its messages wait without an acknowledgement: the store of ${keptStores[store]} is full. ` +
+    'They are taken as soon as there is room.'
+  return { state: 'waiting', since: isoTime(since), why }
+}
+
 /** The first refusal since the last message. */
 function refusedState(client: ClientView, lastSeen: EpochMs | null, now: EpochMs): State {
   const { state, refusedFirstAt, refusedAt, messageRefusedFirstAt, messageRefusedAt, since } = client
@@ -122,7 +143,7 @@ function clockText(skewMs: number): string {
 
 /** Of a client whose id is the name of no device. */
 export function stateOfClient(known: Known & { client: ClientView }): State {
-  if (isRefused(known.client, null)) return stateOf({ record: null, ...known })
+  if (isRefused(known.client, null) || known.wait !== null) return stateOf({ record: null, ...known })
   return withoutRecord('No device has this name, and a client has.', known)
 }
 

@@ -29,7 +29,7 @@ import {
 
 export type FoundClients = Pick<
   Ingest['clients'],
-  'find' | 'findAddress' | 'findUser' | 'isUser' | 'withoutDevice'
+  'find' | 'findAddress' | 'findUser' | 'isUser' | 'waitOf' | 'withoutDevice'
 >
 
 export type ViewDeps = {
@@ -144,7 +144,11 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
     const now = ourTime.now()
     const until = mutedUntil(record?.mutedUntil ?? null, row)
     const isMuted = until !== null && until > now
-    return { ...of, mutedUntil: until, state: deviceState(record, client, { isMuted, now }) }
+    return {
+      ...of,
+      mutedUntil: until,
+      state: deviceState(record, client, { isMuted, isWaiting: waitOf(client) !== null, now }),
+    }
   }
 
   function viewOf({ device, record, client, row }: Classified<DeviceRecordView>): DeviceView {
@@ -169,7 +173,7 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
       source,
       assetId: row?.asset_id ?? null,
       listed: row !== undefined,
-      ...stateOf({ record, client, topics: topicsFor(client), now: ourTime.now(), ...muted }),
+      ...stateOf({ record, ...knownOf(client), ...muted }),
       messages: record.messages,
       messagesPerHour: record.messagesPerHour,
       medianGapMs: record.medianGapMs,
@@ -216,7 +220,7 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
       assetId: row.asset_id ?? null,
       listed: true,
       ...mutedOf(null, row),
-      ...stateOf({ record: null, client, topics: topicsFor(client), now: ourTime.now() }),
+      ...stateOf({ record: null, ...knownOf(client) }),
       client: client && isoTimes(client),
     }
   }
@@ -230,7 +234,7 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
       provider: null,
       assetId: null,
       listed: false,
-      ...stateOfClient({ client, topics: topicsFor(client), now: ourTime.now() }),
+      ...stateOfClient({ ...knownOf(client), client }),
       client: isoTimes(client),
     }
   }
@@ -238,6 +242,14 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
   function userAlone(name: string): DeviceView {
     const none = { provider: null, assetId: null, listed: false, client: null }
     return { ...nothingSent, device: name, kind: 'user', ...none, ...stateOfUser() }
+  }
+
+  function waitOf(client: ClientView | null) {
+    return client?.state === 'connected' ? (clients()?.waitOf(client) ?? null) : null
+  }
+
+  function knownOf(client: ClientView | null) {
+    return { client, wait: waitOf(client), topics: topicsFor(client), now: ourTime.now() }
   }
 
   /** Most clients need none. */

@@ -25,7 +25,7 @@ import type { IntakeSpool, ReceivedMessage, IntakeMapper, ReleaseOrder, RequestR
 import { createDropReporter } from './dropped-messages.ts'
 import { createMappingState, type MappingState } from './mapping-state.ts'
 import { createResultRouter, type RoutedCounters, type NotePayload } from './result-router.ts'
-import { createStoreBackpressure } from './store-backpressure.ts'
+import { createStoreBackpressure, type StoreBackpressure } from './store-backpressure.ts'
 import { createUntimedResends, type UntimedResends, type ResendCounters } from './untimed-resends.ts'
 import { addUnreleased, isUnreleased } from './unreleased-messages.ts'
 import { createWaitingList } from './waiting-messages.ts'
@@ -53,6 +53,8 @@ export type Intake = {
   readonly load: Pick<IntakeSpool, 'busy' | 'commits'>
   /** Too much of this connection waits for a full store, so it is not read; the same listeners. */
   pausesSender(sender: Sender): boolean
+  /** For the device list. */
+  readonly waitOf: StoreBackpressure['waitOf']
   onReadingChange(listener: () => void): void
   /** A connection has ended: its messages without an ack that wait are left to the device. */
   connectionEnded(sender: Sender): void
@@ -79,7 +81,10 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   const router = createResultRouter({ ...deps, resends }, { eventEveryMs })
   const state = createMappingState({ spool, clock, ourTime, router }, deps.mapper)
   const drops = createDropReporter({ clock, emit }, { eventEveryMs })
-  const backpressure = createStoreBackpressure({ spool, map: state.map, route, drop }, bounds)
+  const backpressure = createStoreBackpressure(
+    { now: ourTime.now, spool, map: state.map, route, drop },
+    bounds,
+  )
   const counters = { received: 0, lastMessageAt: 0, lastOfClientsAt: 0, bytes: 0, dropped: 0 }
   /** The state of the mapping is being read: nothing may be mapped. */
   let restoring = false
@@ -287,6 +292,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
       returned: backpressure.returned(),
       held: waiting.size() + backpressure.size(),
     }),
+    waitOf: backpressure.waitOf,
     pausesSender: (sender) => backpressure.size() > 0 && backpressure.pausesSender(sender),
     connectionEnded,
     restore,

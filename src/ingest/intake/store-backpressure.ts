@@ -11,6 +11,7 @@
 // Connections without a message that waits are always read. When a connection ends, its messages are
 // forgotten: none of them was acknowledged, so the device still has them.
 
+import type { EpochMs } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { DropReason } from '../../domain/event.ts'
 import type { FilledStore } from '../../domain/kept-store.ts'
@@ -34,6 +35,8 @@ export type StoreBackpressure = {
   holdsSender(sender: Sender): boolean
   /** So many messages of this connection wait that it must not be read. */
   pausesSender(sender: Sender): boolean
+  /** Why the messages of this client wait, and since when; null where none does. */
+  waitOf(client: Pick<Sender, 'clientId' | 'identity'>): StoreWait | null
   /** Another mapping is in force. */
   mappingChanged(): void
   /** Routes at most `most` messages, in order within each connection. */
@@ -41,7 +44,11 @@ export type StoreBackpressure = {
   connectionEnded(sender: Sender): void
 }
 
+/** `since`: the first message of the connection that waits came then. */
+export type StoreWait = { store: FilledStore; since: EpochMs }
+
 type Deps = {
+  now: () => EpochMs
   spool: Pick<IntakeSpool, 'isFull' | 'holds' | 'putState' | 'putLateState'>
   map: (message: ReceivedMessage) => MapResult
   route: (message: ReceivedMessage, result: MapResult, ack: Ack | null) => void
@@ -49,15 +56,17 @@ type Deps = {
 }
 
 /** The messages of one connection; the first waits for `store`. */
-type Waiting = { store: FilledStore; messages: WaitingMessage[]; bytes: number }
+type Waiting = StoreWait & { messages: WaitingMessage[]; bytes: number }
 
 const senderBytesMax = 64 * 1024
 
 export function createStoreBackpressure(
-  { spool, map, route, drop }: Deps,
+  { now, spool, map, route, drop }: Deps,
   options: WaitingOptions,
 ): StoreBackpressure {
   const lists = new Map<Sender, Waiting>()
+  /** By the name of the client; of several connections, the latest. */
+  const ofClients = new Map<string, Waiting>()
   /** How many of the lists wait for each store. */
   const waitingFor = new Map<FilledStore, number>()
   let size = 0
@@ -88,8 +97,9 @@ export function createStoreBackpressure(
     if (ack === null) drop(`${store}_full`)
     else if (isFull()) giveBack(ack)
     else {
-      const list = { store, messages: [], bytes: 0 }
+      const list = { store, since: now(), messages: [], bytes: 0 }
       lists.set(message.sender, list)
+      ofClients.set(clientNameOf(message.sender), list)
       countWaiting(store, 1)
       addBehind(list, message, ack)
     }
@@ -153,9 +163,11 @@ export function createStoreBackpressure(
     }
   }
 
-  function remove(sender: Sender, { store }: Waiting): void {
+  function remove(sender: Sender, list: Waiting): void {
     lists.delete(sender)
-    countWaiting(store, -1)
+    const name = clientNameOf(sender)
+    if (ofClients.get(name) === list) ofClients.delete(name)
+    countWaiting(list.store, -1)
   }
 
   function countWaiting(store: FilledStore, change: number): void {
@@ -189,6 +201,7 @@ export function createStoreBackpressure(
       const list = lists.get(sender)
       return list !== undefined && (list.bytes >= senderBytesMax || isFull())
     },
+    waitOf: (client) => ofClients.get(clientNameOf(client)) ?? null,
     mappingChanged() {
       mustMapAgain = true
     },

@@ -132,6 +132,7 @@ const shapes: Readonly<Record<DeviceState, readonly [outline: keyof typeof outli
   not_accepted: ['diamond', 'open'],
   clock_wrong: ['hourglass'],
   id_shared: ['hourglass', 'open'],
+  waiting: ['circle', 'open'],
 }
 
 /** Around the point where the path is. */
