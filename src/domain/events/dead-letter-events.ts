@@ -41,6 +41,7 @@ export const deadLetterEvents = {
         times: deadLetters,
         what: `Deleted ${plural(deadLetters, 'dead letter')} ${purgedBy[by]}. The data is lost.`,
         why: `${bounded(reasons, 400)}.`,
+        act: purgedActs[by],
       }),
     },
   }),
@@ -59,4 +60,9 @@ export const deadLetterEvents = {
 const purgedBy = {
   operator: 'by a command',
   age: 'that were older than spool.dead_letters.retention',
+}
+
+const purgedActs = {
+  operator: 'Nothing if this was intended. `audit` shows who did it, and when.',
+  age: 'Nothing if this was intended. If not, raise or remove spool.dead_letters.retention.',
 }

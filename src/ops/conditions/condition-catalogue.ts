@@ -47,7 +47,9 @@ export const conditionCatalogue = {
   DEAD_LETTERS_PURGED: {
     severity: 'error',
     meaning: 'Dead letters were deleted, by a command or by age. Their data is lost.',
-    act: 'Nothing if this was intended. If not, raise or remove spool.dead_letters.retention.',
+    act:
+      'Nothing if this was intended. `audit` shows who purged dead letters by a command. By age it is ' +
+      'spool.dead_letters.retention: raise or remove it.',
     quietMs: dayMs,
   },
   MESSAGES_EVICTED: {
