@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { configText } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
-import { startPipeline } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline } from '../support/pipeline-world.ts'
 
 test('conditions that are over are listed, over a restart, and one that is known says until when and by whom', async () => {
   const folder = await newFolder()
@@ -52,3 +52,16 @@ test('conditions that are over are listed, over a restart, and one that is known
   while (!listed.includes('DEAD_LETTERS')) listed = (await cli('list')).stdout
   expect(listed).toContain('1 new dead letter.')
 })
+
+test('a condition with a key is acknowledged with it, and the answer without it says so', async () => {
+  const folder = await newFolder()
+  const { publish, until, codes } = await startPipeline({ folder, baseUrl: 'http://127.0.0.1:1' })
+  await publish('truck-1', messageOf(1))
+  await until(() => codes().includes('ENDPOINT_UNAVAILABLE'))
+  const words = ['conditions', 'acknowledge', 'ENDPOINT_UNAVAILABLE', '--for', '3d']
+  const acknowledge = (...key: string[]) => runCli([...words, '--socket', join(folder, 'spool.sock'), ...key])
+  const { stderr } = await acknowledge()
+  expect(stderr).toContain('ENDPOINT_UNAVAILABLE needs its key.')
+  const [, key] = /`--key ("[^"]*")`/.exec(stderr)!
+  expect(await acknowledge('--key', JSON.parse(key!) as string)).toMatchObject({ status: 0 })
+}, 60_000)

@@ -119,11 +119,18 @@ export const conditionOperations: readonly Operation[] = [
 function notOpen(source: HttpSource, of: { code: string; key: string | null }): JsonAnswer {
   const open = source.openConditions().filter(({ code }) => code === of.code)
   const names = open.slice(0, namesShown).map(nameOf).join(', ')
+  const needsKey = of.key === null && open.length > 0
   return notFound(
-    `${nameOf(of)} is not open.`,
+    needsKey ? `${of.code} needs its key.` : `${nameOf(of)} is not open.`,
     open.length === 0 ? 'No condition with this code is open.' : `With this code are open: ${names}.`,
-    open.length === 0 ? 'See `status` for those that are open.' : 'Give the key of one of them.',
+    actOf(open[0]),
   )
+}
+
+function actOf(open: { key: string | null } | undefined): string {
+  if (open === undefined) return 'See `status` for those that are open.'
+  if (open.key === null) return 'Leave the key out.'
+  return `Give the key as it is printed, over HTTP as \`key\`: \`--key ${quote(open.key, 64)}\`.`
 }
 
 function nameOf({ code, key }: { code: string; key: string | null }): string {
