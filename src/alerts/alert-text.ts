@@ -97,7 +97,8 @@ function changeText(change: Change, now: number): string {
   const { kind, code, key, severity, since, clearedAt, what, why, act } = change
   const about = `${words[kind]} ${severity} ${code}${key === null ? '' : ` ${visible(key)}`}`
   const lasted = formatDuration(Math.max(0, (clearedAt ?? now) - since))
-  if (kind === 'cleared') return `${about}\n  since ${zonedTime(since)}, for ${lasted}`
+  if (kind === 'cleared')
+    return `${about}\n  since ${zonedTime(since)}, for ${lasted}\n  was   ${visible(what)}`
   return [
     about,
     `  since ${zonedTime(since)} (${lasted})`,

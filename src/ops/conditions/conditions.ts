@@ -78,7 +78,14 @@ const shownMax = 64
 const knownMax = 1000
 const causesMax = 200
 
-type Entry = { condition: Condition; isState: boolean; quietMs: number; quietFrom: number }
+type Entry = {
+  condition: Condition
+  /** As it was when most had it: the history has its text. */
+  worst: Condition
+  isState: boolean
+  quietMs: number
+  quietFrom: number
+}
 
 type Deps = {
   clock: Clock
@@ -157,7 +164,7 @@ export function createConditions({ clock, history = noHistory, emit = ignore }: 
     if (happened === null || quietMs === undefined || isOfStart || entries.size >= knownMax) return false
     const quietFrom = clock.monotonic() - Math.max(0, clock.now() - happened.lastAt)
     const condition = { ...stored, ...happened, code: code as ConditionCode, stops: null }
-    entries.set(name, { condition, isState: false, quietMs, quietFrom })
+    entries.set(name, { condition, worst: condition, isState: false, quietMs, quietFrom })
     version += 1
     return true
   }
@@ -200,7 +207,7 @@ export function createConditions({ clock, history = noHistory, emit = ignore }: 
     if (entry === undefined) return
     entries.delete(name)
     version += 1
-    history.cleared(entry.condition)
+    history.cleared({ ...entry.condition, what: entry.worst.what })
   }
 
   /** Null where there are too many. */
@@ -230,15 +237,22 @@ export function createConditions({ clock, history = noHistory, emit = ignore }: 
     // A state that is as it was has not happened again.
     if (isState && known !== undefined && isSame(condition, known)) return known
     if (known === undefined) version += 1
-    entries.set(name, { condition, isState, quietMs, quietFrom: clock.monotonic() })
+    const worst = worseOf(condition, entries.get(name)?.worst)
+    entries.set(name, { condition, worst, isState, quietMs, quietFrom: clock.monotonic() })
     return condition
   }
 }
 
-function storedOf({ condition, isState }: Entry): StoredCondition {
-  const { code, key, severity, since, what, why, act, lastAt, count, causes } = condition
+function storedOf({ condition, worst, isState }: Entry): StoredCondition {
+  const { code, key, severity, since, why, act, lastAt, count, causes } = condition
   const happened = isState ? null : { why, act, lastAt, count, causes: [...causes] }
-  return { code, key, severity, since, what, happened }
+  return { code, key, severity, since, what: isState ? worst.what : condition.what, happened }
+}
+
+function worseOf(now: Condition, worst: Condition = now): Condition {
+  return rankOf(now) > rankOf(worst) || (rankOf(now) === rankOf(worst) && now.count > worst.count)
+    ? now
+    : worst
 }
 
 function isSame(one: Condition, other: Condition): boolean {

@@ -66,6 +66,19 @@ describe('conditions that are over', () => {
   })
 })
 
+test('a condition that is over has the text of when most had it', () => {
+  const clock = createFakeClock()
+  const past = createConditionHistory({ clock, ourNow: clock.now })
+  const conditions = createConditions({ clock, history: past })
+  for (const silent of [12, 19, 15]) {
+    const cause = { key: 'all', what: `${silent} of 20 devices are silent.`, why: 'w.', present: silent }
+    conditions.look([{ code: 'FLEET_PART_SILENT', cause }])
+    expect(conditions.open()).toMatchObject([{ what: cause.what }])
+  }
+  conditions.look([])
+  expect(past.past(9).conditions).toMatchObject([{ what: '19 of 20 devices are silent.' }])
+})
+
 test('what was open at a kill goes on after it with its first `since`, and what does not is over since then', async () => {
   const clock = createFakeClock()
   const store = await storeOf()
