@@ -57,8 +57,7 @@ export function changesOf(
     const name = nameOf(condition)
     names.add(name)
     const known = reported.get(name)
-    const since = Math.min(condition.since, known?.since ?? Infinity)
-    const { code, key, severity, count, what, why, act, causes } = condition
+    const { code, key, severity, since, count, what, why, act, causes } = condition
     const present = { code, key, severity, since, count, what, why, act, causes }
     const add = (kind: Change['kind']) => changes.push({ ...present, kind, clearedAt: null })
     if (known === undefined) add('raised')
