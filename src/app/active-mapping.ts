@@ -43,6 +43,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { Forgotten, MappingStage } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
 import { createDeviceMessages, createDeviceMonitor } from './device-monitor/device-monitor.ts'
+import { closedSources } from './traffic-watch/reachability.ts'
 import type { SilentDevices } from './traffic-watch/silent-devices.ts'
 import type { GatewayTime } from './our-time.ts'
 
@@ -55,7 +56,7 @@ export type ActiveMapping = {
   /** Before the first message. */
   prepare(): Promise<void>
   /** From the first message on. */
-  start(ingest: Pick<Ingest, 'swap' | 'clients'>, silentDevices: SilentDevices): void
+  start(ingest: Pick<Ingest, 'swap' | 'clients' | 'messageSources'>, silentDevices: SilentDevices): void
   /**
    * Rejects with DEVICES_INVALID. What it returns puts it in force, or rejects where the store is lost; then
    * the previous mapping stays.
@@ -136,7 +137,8 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       intake = ingest
       release.start()
       deferred.start()
-      monitor.start(ingest.clients, silentDevices)
+      const isClosed = (from: string) => closedSources(ingest.messageSources()).has(from)
+      monitor.start({ ...ingest.clients, isClosed }, silentDevices)
       ourTime.onCorrection(() => {
         present.mapper.ownTimeCorrected()
         verdicts.correct()

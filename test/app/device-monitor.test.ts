@@ -51,6 +51,7 @@ function world({ by = null, silences = null, families }: Options = {}) {
       findUser: () => null,
       isUser: () => false,
       waitOf: () => null,
+      isClosed: () => false,
     },
     silences,
   )

@@ -98,7 +98,15 @@ test.each(cases)(
   'the state of a device, since when, and why: $device',
   ({ record, client, state, since, why }) => {
     const known = { record: record ? recordOf(record) : null, client: client ? clientOf(client) : null }
-    expect(stateOf({ ...known, wait: null, topics: ['fleet/{device}/telemetry'], now })).toEqual({
+    expect(
+      stateOf({
+        ...known,
+        wait: null,
+        isClosed: (from: string) => from === 'down',
+        topics: ['fleet/{device}/telemetry'],
+        now,
+      }),
+    ).toEqual({
       state,
       since: since === null ? null : iso(since),
       why: why && why.replaceAll(/\{-\w+\}/g, (time) => times[time] ?? ''),

@@ -14,6 +14,8 @@ import type { DeviceView } from '../../ops/ops.ts'
 type Known = {
   client: ClientView | null
   wait: StoreWait | null
+  /** Whether nothing can come now by this message source. */
+  isClosed: (from: string) => boolean
   topics: readonly string[]
   now: EpochMs
 }
@@ -70,7 +72,7 @@ export function stateOf({ record, mutedUntil = null, mutedBy = null, ...known }:
       return of(
         record.silentSince,
         mutedText(mutedUntil, mutedBy) +
-          `${rhythmText(record, now)} ${connectionText(client, now)}${faultSince(lastAt, client, now)}` +
+          `${rhythmText(record, now)} ${wayText(record.from, known)}${faultSince(lastAt, client, now)}` +
           `${lossText(loss)}${unnamedSince(lastAt, known)}`,
       )
     case 'repeating':
@@ -206,6 +208,13 @@ function rhythmText({ lastSeen, medianGapMs }: DeviceRecordView, now: EpochMs): 
   if (medianGapMs === null) return last
   const usual = medianGapMs < 1000 ? 'every second' : `every ${formatDuration(medianGapMs)}`
   return `${last.slice(0, -1)}, before one ${usual}.`
+}
+
+/** A device of a bridge never connects here. */
+function wayText(from: string | null, { client, isClosed, now }: Known): string {
+  if (client !== null || from === null) return connectionText(client, now)
+  const name = quote(from, 64)
+  return isClosed(from) ? `Its bridge ${name} is not connected.` : `It sends by the bridge ${name}.`
 }
 
 function connectionText(client: ClientView | null, now: EpochMs): string {

@@ -30,7 +30,7 @@ import {
 export type FoundClients = Pick<
   Ingest['clients'],
   'find' | 'findAddress' | 'findUser' | 'isUser' | 'waitOf' | 'withoutDevice'
->
+> & { isClosed: (from: string) => boolean }
 
 export type ViewDeps = {
   ourTime: Pick<OurTime, 'now'>
@@ -249,7 +249,8 @@ export function createDeviceViews({ ourTime, active, records, clients }: ViewDep
   }
 
   function knownOf(client: ClientView | null) {
-    return { client, wait: waitOf(client), topics: topicsFor(client), now: ourTime.now() }
+    const isClosed = (from: string) => clients()?.isClosed(from) ?? false
+    return { client, wait: waitOf(client), isClosed, topics: topicsFor(client), now: ourTime.now() }
   }
 
   /** Most clients need none. */
