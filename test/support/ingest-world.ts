@@ -17,6 +17,7 @@ import { ourTimeOf } from './our-time.ts'
 import { createDevice, type Device } from './mqtt-device.ts'
 
 export type IngestWorld = AsyncDisposable & {
+  options: IngestOptions
   ingest: Ingest
   port: number
   events: readonly GatewayEvent[]
@@ -91,6 +92,8 @@ export async function openIngest(
       broker: { listeners: [{ url: 'mqtt://127.0.0.1:0' }], access: { anonymous: true } },
     }),
   )
+  // Most tests send as fast as they can; those of the rates set them.
+  const all = { ...defaults, messagesPerS: 1_000_000, bytesPerS: 1e9, ...rest }
   const ingest = await createIngest(
     {
       mapper,
@@ -100,8 +103,7 @@ export async function openIngest(
       emit: (event) => events.push(event),
       ...(tap ? { tap } : {}),
     },
-    // Most tests send as fast as they can; those of the rates set them.
-    { ...defaults, messagesPerS: 1_000_000, bytesPerS: 1e9, ...rest },
+    all,
   )
   await ingest.start()
   const port = Number(new URL(ingest.addresses()[0]!).port)
@@ -115,6 +117,7 @@ export async function openIngest(
 
   return {
     ingest,
+    options: all,
     port,
     events,
     connection,

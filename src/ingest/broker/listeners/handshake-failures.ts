@@ -2,7 +2,8 @@
 // certificate, an authority that the devices do not know, devices that do not speak TLS.
 //
 //   5 failures within 30 minutes, and no CONNECT since      the state TLS_HANDSHAKES_FAIL holds
-//   a CONNECT over TLS, or no failure for 30 minutes        it is over
+//   a CONNECT over TLS, another certificate in force, or    it is over
+//     no failure for 30 minutes
 //
 // Only failures of devices count: not HTTP, and nothing that sends no byte. Port scanners can raise the
 // condition where nothing else connects. Memory: one record for each listener with at most 50 addresses.
@@ -22,8 +23,8 @@ export type TlsUse = {
 
 export type HandshakeFailures = StateSource & {
   failed(reason: TlsFailure, address: string | null): void
-  /** A client has sent its CONNECT. */
-  succeeded(): void
+  /** A client has sent its CONNECT, or another certificate is in force. */
+  startAgain(): void
 }
 
 const failuresMin = 5
@@ -45,12 +46,12 @@ export function createHandshakeFailures(
   let count = 0
   let last: TlsFailure | null = null
   let isFailing = false
-  return { failed, succeeded, states }
+  return { failed, startAgain, states }
 
   function failed(reason: TlsFailure, address: string | null): void {
     if (notCounted.has(reason)) return
     const now = clock.monotonic()
-    if (isOver(now)) succeeded()
+    if (isOver(now)) startAgain()
     times = [...times, now].slice(-failuresMin)
     last = reason
     count += 1
@@ -61,7 +62,7 @@ export function createHandshakeFailures(
     if (times.length === failuresMin && now - oldest <= windowMs) isFailing = true
   }
 
-  function succeeded(): void {
+  function startAgain(): void {
     if (last === null) return
     times = []
     addresses = new Map()

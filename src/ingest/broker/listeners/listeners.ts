@@ -130,6 +130,8 @@ export async function openListener(
     renew(next) {
       if (next === null) return
       secure?.renew(next)
+      // What is said of the last failures is about the certificate of before.
+      if (next.cert !== inForce?.cert) failures.startAgain()
       inForce = next
     },
     states: failures.states,
@@ -242,7 +244,7 @@ export async function openListener(
   }
 
   function useOf(connection: Connection): TlsUse {
-    return { connectReceived: failures.succeeded, closedUnused: () => failed('tls_unused', connection) }
+    return { connectReceived: failures.startAgain, closedUnused: () => failed('tls_unused', connection) }
   }
 
   function reportFailure(error: Error, socket: TLSSocket): void {

@@ -163,4 +163,19 @@ describe('a listener on which no TLS connection succeeds is reported', () => {
     tlsClient(world).write(connectBytes('truck-7'))
     await eventually(() => states().length === 0)
   })
+
+  test('and no longer when another certificate is in force', async () => {
+    const world = await listenerWith(old)
+    const states = () => [...world.ingest.states()]
+    for (let n = 1; n <= 5; n += 1) {
+      tlsClient(world)
+      await eventually(() => world.events.filter(({ kind }) => kind === 'client_refused').length === n)
+    }
+    const renew = (tls: ListenerTls) =>
+      world.ingest.renew({ access: world.options.access, listeners: [{ host: '127.0.0.1', port: 0, tls }] })
+    await renew(old)
+    expect(states()).toHaveLength(1)
+    await renew(plain)
+    expect(states()).toEqual([])
+  })
 })
