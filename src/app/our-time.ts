@@ -13,7 +13,8 @@
 // proves nothing: devices that are behind may bring a backlog.
 //
 // Where the clock of this machine counts as right and the service says otherwise, one of both is wrong.
-// Device times are then judged by the later of both, which accepts more; what deletes or sorts by age waits.
+// Device times are then judged by the later of both, which accepts more, by a day at most: by a Date of next year
+// all of them would be too old. What deletes or sorts by age waits.
 //
 // When the wall clock steps against the monotonic one, what the kernel and the service said is void, and both
 // are asked again. A machine that slept does not step: the time that it slept is added (kernel-clock.ts). A
@@ -66,6 +67,8 @@ const refreshEveryMs = 1000
 const stepMs = 2000
 /** Lower than the difference from which times are corrected, so that they do not change back and forth. */
 const correctedUntilMs = 45_000
+/** By more, a service that denies the time of this machine does not change what is too old. */
+const disputedMostMs = 86_400_000
 const askKernelMs = { known: 300_000, unknown: 20_000 }
 /** After a start or a step it takes a moment until the time is known. */
 const reportUnknownMs = 120_000
@@ -234,7 +237,11 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
     if (offsetMs === null || Math.abs(offsetMs) < disputedFromMs)
       return { by: local, offsetMs: 0, isDisputed: false }
     const isLater = offsetMs > 0
-    return { by: isLater ? 'service' : local, offsetMs: isLater ? offsetMs : 0, isDisputed: true }
+    return {
+      by: isLater ? 'service' : local,
+      offsetMs: isLater ? Math.min(offsetMs, disputedMostMs) : 0,
+      isDisputed: true,
+    }
   }
 
   function reportKnown(before: Known | null, { by, offsetMs, isDisputed }: Known): void {

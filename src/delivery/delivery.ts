@@ -50,6 +50,7 @@ import { type Spool, isUnknown } from '../spool/spool.ts'
 import { whyNoKeys } from './credentials/credentials-reader.ts'
 import type { DeliveryOptions } from './delivery-options.ts'
 import { createSenderWorker, type SenderWorker } from './transport/sender-worker.ts'
+import { appliedFromMs } from './transport/service-clock.ts'
 import { ownOptions } from './provider-pipeline/options-renewal.ts'
 import { createProviderPipeline } from './provider-pipeline/provider-pipeline.ts'
 import { TotalShare } from './total-share.ts'
@@ -84,7 +85,7 @@ export type Delivery = {
   providers(): readonly ProviderView[]
   /** What is wrong now. */
   states(): Iterable<State>
-  /** How far the service's clock is ahead of ours. Null: no answer has said it. */
+  /** How far the clock of the services is ahead of ours. Null: no answer has said it, or two disagree. */
   clockOffsetMs(): number | null
   counters(): DeliveryCounters
   /** What an operator does with sealed batches. */
@@ -156,11 +157,10 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
       yield* orphanedProviders(deps.spool, known)
     },
     clockOffsetMs() {
-      for (const pipeline of pipelines) {
-        const offsetMs = pipeline.clockOffsetMs()
-        if (offsetMs !== null) return offsetMs
-      }
-      return null
+      const offsets = pipelines.map((pipeline) => pipeline.clockOffsetMs()).filter((one) => one !== null)
+      const [first = null] = offsets
+      // By the wrong one of two, messages of both would be kept in quarantine.
+      return Math.max(...offsets) - Math.min(...offsets) >= appliedFromMs ? null : first
     },
     counters: () => ({ ...counters.read(), senderThreadsLost: senderWorker.threadsLost() }),
     returns: createReturns({ ...deps, pipelines }),

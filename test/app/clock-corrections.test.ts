@@ -1,13 +1,17 @@
 // The whole gateway with a clock that is wrong for a while, and devices whose clocks are right.
 
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
-import { configText } from '../support/config-text.ts'
+import { configText, positionMap } from '../support/config-text.ts'
 import { createFastClock } from '../support/fast-clock.ts'
+import type { Device } from '../support/mqtt-device.ts'
 import { testKernel } from '../support/our-time.ts'
-import { messageOf, startPipeline, type Pipeline } from '../support/pipeline-world.ts'
+import { messageOf, topicOf, startPipeline, startSandbox, type Pipeline } from '../support/pipeline-world.ts'
 
 const hourMs = 3_600_000
 const messages = 200
@@ -26,6 +30,75 @@ async function publishPresent(pipeline: Pipeline, name: string, aheadMs = 0): Pr
 }
 
 const quarantined = (pipeline: Pipeline) => pipeline.status().spool.quarantined
+
+describe('a service whose Date is wrong', () => {
+  const yearMs = 365 * 24 * hourMs
+  /** What the service says is looked at every second. */
+  const clock = createFastClock(20)
+  const kernel = testKernel(() => false)
+
+  /** A server in front of the sandbox at `url`, which sends other dates: by how much, for each answer. */
+  async function withDates(url: string, aheadMs: (answer: number) => number): Promise<string> {
+    let answers = 0
+    const server = createServer((incoming, outgoing) => {
+      const { method, headers, url: path } = incoming
+      const forwarded = request(new URL(path ?? '', url), { method, headers }, (answer) => {
+        answers += 1
+        const date = new Date(clock.now() + aheadMs(answers)).toUTCString()
+        outgoing.writeHead(answer.statusCode ?? 500, { ...answer.headers, date })
+        answer.pipe(outgoing)
+      })
+      incoming.pipe(forwarded)
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+
+  const publish = async (device: Device, topic: string, n: number) => {
+    const payload = JSON.stringify({ ts: clock.now(), lat: 52 + n / 100, lon: 13 })
+    device.publish({ topic, payload, messageId: n })
+    await device.acked(n)
+    await new Promise<void>((resolve) => void clock.after(2500, resolve))
+  }
+
+  test.each([yearMs, -2 * hourMs])(
+    'once, by %d ms, sends nothing to quarantine: no answer would come that corrects it',
+    async (offMs) => {
+      const { url } = await startSandbox({}, clock)
+      const baseUrl = await withDates(url, (answer) => (answer === 1 ? offMs : 0))
+      const pipeline = await startPipeline({ clock, config: () => configText()(baseUrl), deps: { kernel } })
+      const device = await pipeline.device('truck-1')
+      for (let n = 1; n <= 5; n += 1) await publish(device, topicOf('truck-1'), n)
+      await pipeline.until(() => pipeline.status().totals.delivered === 5 || quarantined(pipeline) > 0)
+      expect(pipeline.status()).toMatchObject({ totals: { quarantined: 0 }, clock: { by: 'service' } })
+    },
+  )
+
+  test('always, beside one of another provider, sends nothing of the other to quarantine', async () => {
+    const { url } = await startSandbox({}, clock)
+    const wrongUrl = await withDates(url, () => yearMs)
+    const pipeline = await startPipeline({
+      clock,
+      config: () =>
+        configText({
+          sources: `
+  - { name: right, topic: "right/{device}", provider: right, map: ${positionMap} }
+  - { name: wrong, topic: "wrong/{device}", provider: wrong, map: ${positionMap} }`,
+          delivery: `batch: { linger: 20ms }, providers: [{ name: wrong, provider_key: W, base_url: "${wrongUrl}" }, { name: right, provider_key: R }]`,
+        })(url),
+      deps: { kernel },
+    })
+    const device = await pipeline.device('truck-1')
+    // Signed with the wrong time, further payloads of the other are refused.
+    for (let n = 1; n <= 8; n += 2) {
+      await publish(device, 'wrong/truck-2', n)
+      await publish(device, 'right/truck-1', n + 1)
+    }
+    expect(pipeline.status().totals.quarantined).toBe(0)
+  })
+})
 
 describe('a gateway whose clock falls behind by an hour', () => {
   test('judges no device by it, from the first message on, and delivers everything', async () => {

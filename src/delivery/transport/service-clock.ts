@@ -6,9 +6,10 @@
 // A service refuses signatures that are about five minutes off. An error page may come from a proxy, whose
 // clock may be wrong too. So it depends on the answer how much its Date counts:
 //
-//   200 or 202 in the shape of the service   at once; where it contradicts one before by a minute or more,
-//                                            with another one that agrees: a single wrong Date must not send
-//                                            all messages to quarantine, after which no answer would come
+//   200 or 202 in the shape of the service   at once; where it contradicts one before, or the clock of this
+//                                            machine, by a minute or more, with another one that agrees: a
+//                                            single wrong Date must not send all messages to quarantine,
+//                                            after which no answer would come
 //   401 or 403                               with another one that agrees, which is asked for at once
 //   any other                                with two others that agree, while nothing else is known
 //
@@ -42,7 +43,7 @@ export type ServiceClock = {
 
 type Deps = { clock: Clock }
 
-const appliedFromMs = 60_000
+export const appliedFromMs = 60_000
 /** Below this the clock is right again. Lower than the threshold above, so that it does not flap. */
 const rightBelowMs = 45_000
 /** A smaller difference comes from a slewed clock, or from reading the two clocks one after the other. */
@@ -123,8 +124,9 @@ export function createServiceClock(
   function isProven(offsetMs: number, outcome: Outcome): boolean {
     const kind = kindOf(outcome)
     const known = offsetNow()
-    const contradicts =
-      known !== null && learned?.kind === 'service' && Math.abs(known - offsetMs) >= appliedFromMs
+    // An offset that was learned from refusals counts less than this answer.
+    const expected = learned?.kind === 'service' ? known : known === null ? 0 : null
+    const contradicts = expected !== null && Math.abs(expected - offsetMs) >= appliedFromMs
     if (kind === 'service' && !contradicts) return true
     const agrees = (other: number) => Math.abs(other - offsetMs) <= agreeMs
     unproven = [...unproven.filter((one) => agrees(one.offsetMs)), { offsetMs, kind }].slice(-agreeing.other)
