@@ -13,8 +13,8 @@
 // proves nothing: devices that are behind may bring a backlog.
 //
 // Where the clock of this machine counts as right and the service says otherwise, one of both is wrong.
-// Device times are then judged by the later of both, which accepts more, by a day at most: by a Date of next year
-// all of them would be too old. What deletes or sorts by age waits.
+// Device times are then judged by the later of both, which accepts more, by a day at most: by a Date of next
+// year all of them would be too old. What deletes or sorts by age waits.
 //
 // When the wall clock steps against the monotonic one, what the kernel and the service said is void, and both
 // are asked again. A machine that slept does not step: the time that it slept is added (kernel-clock.ts). A
