@@ -12,7 +12,8 @@ import { createFastClock } from '../support/fast-clock.ts'
 import { newFolder } from '../support/folders.ts'
 import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
 
-test('conditions go on over a restart with their first `since`, and those that do not are over since the stop', async () => {
+/** One folder for all starts. `start`: with so many bytes free, else DISK_LOW is open. */
+async function depotWithReceiver() {
   const folder = await newFolder()
   const clock = createFastClock(20)
   const receiver = await startHttpReceiver()
@@ -26,6 +27,11 @@ test('conditions go on over a restart with their first `since`, and those that d
         more: alerts,
       }),
     })
+  return { folder, clock, receiver, start }
+}
+
+test('conditions go on over a restart with their first `since`, and those that do not are over since the stop', async () => {
+  const { folder, clock, receiver, start } = await depotWithReceiver()
   const first = await start('1MiB')
   await first.publish('truck-1', 'no JSON')
   await first.until(() => first.codes().includes('DEAD_LETTERS'))
@@ -98,19 +104,7 @@ test('a loss of the spool is no stop: what was open goes on, and what was lost w
 }, 60_000)
 
 test('what was over in between two restarts begins anew, and is sent again', async () => {
-  const folder = await newFolder()
-  const clock = createFastClock(20)
-  const receiver = await startHttpReceiver()
-  const alerts = `alerts: { wait: 1s, receivers: [{ name: chat, type: webhook, url: "${receiver.url}" }] }`
-  const start = (freeMin: string) =>
-    startPipeline({
-      folder,
-      clock,
-      config: configText({
-        spool: `{ path: ./spool, max_bytes: 32MiB, min_free_bytes: ${freeMin} }`,
-        more: alerts,
-      }),
-    })
+  const { folder, clock, receiver, start } = await depotWithReceiver()
   const raised = () =>
     receiver.requests
       .flatMap(({ body }) => (JSON.parse(body) as AlertBody).changes)

@@ -14,12 +14,14 @@ import { pipeline } from 'node:stream/promises'
 import type { Command } from 'commander'
 import { utf8Text } from '../../std/file-system/utf8-text.ts'
 import { GatewayError, unreadable } from '../../std/gateway-error.ts'
+import { plural } from '../../std/quantity.ts'
+import { textOfLines } from '../../std/text-table/text-lines.ts'
 import type { ImportCheck, ImportReport, ImportStart } from '../../dead-letters/dead-letters.ts'
+import { remapLines, sumOf } from '../../ops/ops.ts'
 import { requestByOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { withProgress, type ReportAmount } from '../terminal/progress.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
 import type { GivenParameters } from '../operation-command.ts'
-import { importText } from './import-text.ts'
 
 type ImportOptions = DaemonOptions & { dryRun?: boolean; file?: string; withoutLedger?: boolean }
 
@@ -207,4 +209,24 @@ async function reading<Result>(path: string, read: () => Promise<Result>): Promi
   } catch (error) {
     throw unreadable(path, error, 'Give a file of `dead-letters export` or `spool salvage`.')
   }
+}
+
+function importText(reports: readonly ImportReport[], dryRun: boolean): string {
+  const payloads = sumOf(reports.map((report) => report.payloads))
+  const duplicates = sumOf(reports.map((report) => report.duplicates))
+  const delivered = sumOf(reports.map((report) => report.delivered))
+  const suspect = sumOf(reports.map((report) => report.suspect))
+  const remaps = reports.flatMap(({ remap }) => (remap === null ? [] : [remap]))
+  return textOfLines([
+    ...(payloads > 0 || duplicates + delivered > 0 || remaps.length === 0
+      ? [`${plural(payloads, 'payload')} ${dryRun ? 'would' : 'will'} be sent to the ingestion API.`]
+      : []),
+    ...(duplicates > 0 ? [`  ${plural(duplicates, 'duplicate')} skipped: already in the spool`] : []),
+    ...(delivered > 0 ? [`  ${plural(delivered, 'payload')} skipped: already delivered, by the ledger`] : []),
+    ...(suspect > 0
+      ? [`  ${suspect} suspect left out. Check them, and remove \`suspect\` from their lines to import them.`]
+      : []),
+    ...remapLines(remaps, dryRun),
+    ...(dryRun ? ['Nothing was changed.'] : []),
+  ])
 }

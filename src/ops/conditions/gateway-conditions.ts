@@ -156,9 +156,9 @@ export const selfConditions: ConditionTable<SelfCode> = {
   CLIENT_CERTIFICATES_EXPIRE: {
     severity: 'warning',
     meaning:
-      'Client certificates of devices end within 30 days, or ended in the last 30 days. For a certificate that is valid ' +
-      'for less than 90 days, a third of that time counts. The gateway knows the certificate of the last connection of ' +
-      'each client. A device with an expired certificate is refused.',
+      'Certificates of devices expire within 30 days, or expired in the last 30 days. If a certificate is valid for less ' +
+      'than 90 days, a third of its lifetime is used in place of the 30 days. The gateway looks at the certificate of the ' +
+      'last connection of each client. It refuses a device whose certificate has expired.',
     act:
       'Give these devices new certificates. A connection with the new one ends the problem of a device. One that is gone ' +
       'for good leaves the list after the same time.',

@@ -162,7 +162,7 @@ function sealSeqOf(facts: LaneFacts, nextSeq: number): number {
   for (const hole of without([{ firstSeq: first, endSeq: nextSeq }], knownRanges(chunks))) {
     const { firstSeq, endSeq } = hole
     if (settled <= 0 || (endSeq === nextSeq && !hasBad(chunks, hole))) break
-    // Nobody knows which of them a damaged chunk held.
+    // A damaged chunk does not show which of these numbers it held.
     sealed = hasBad(chunks, hole) ? endSeq : Math.min(endSeq, firstSeq + settled)
     settled -= endSeq - firstSeq
   }

@@ -114,7 +114,7 @@ async function putNewestBack(
   function isPending({ id }: Lane, { seq, damaged }: LaneEnd, before: Buffer): boolean {
     const totals = found.totals.get(id)
     const firstSeq = seqOf(before)
-    // Without its totals nobody knows what was settled.
+    // Only the totals say what was settled.
     if (totals === null || (totals === undefined && firstSeq > 0)) return false
     const sealed = Math.max(totals?.sealSeq ?? 0, claimEnds.get(id)?.sealed ?? 0)
     return firstSeq >= Math.max(seq, sealed) && !damaged.includes(firstSeq)

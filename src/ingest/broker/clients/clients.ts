@@ -6,8 +6,8 @@
 //   lost           its connection ended in another way: a will says so, and so does a silent network
 //   refused        it was never admitted
 //
-// Two connections belong to one client only if both client id and identity are equal. So nobody can
-// keep another identity out, or take over its connection. The same identity may always take over: a
+// Two connections belong to one client only if both client id and identity are equal. So one identity
+// cannot keep another one out, and cannot take over its connection. The same identity may always take over: a
 // device comes back while its old connection is still open. An anonymous client has no identity: one
 // that proves an identity takes over from it, and it cannot take over from one that has. Two devices
 // with one client id and one identity, or none, take over from each other without end; `sharedMin`

@@ -88,7 +88,7 @@ export function createSetupReport({ clock }: { clock: Clock }, options: JetStrea
       ),
     isMissingDurable: (error) => apiCode(error) === notFound.consumer,
     created(partition, wasThere) {
-      // The account does not map to it yet: it was missing for nobody.
+      // The account sends no message to this partition yet, so none was lost.
       if (mapped !== null && partition >= mapped) return
       const since = wasThere ? 'It was deleted while the gateway ran' : 'Devices had published before'
       const what =
